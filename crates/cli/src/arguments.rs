@@ -9,9 +9,10 @@ use holonome::method::Method;
 use holonome::store::{FORMATS, Format};
 use holonome::{
     CompareOptions, Error, Gains, Metric, PenaltyStrength, RunOptions, Settings, StepSize,
-    SweepOptions, Thermostat, constant,
+    SweepOptions, Thermostat, constant, each,
 };
 use std::path::PathBuf;
+use std::sync::Arc;
 
 // Headings of the options, in the order in which a help text shows them.
 const ENSEMBLE: &str = "Ensemble";
@@ -532,13 +533,21 @@ impl CompareArguments {
 
 #[derive(Args)]
 pub struct SweepArguments {
-    /// Number of trajectories
+    /// Number of trajectories [default: that of the values given by the options below]
     #[arg(long, value_name = "N", help_heading = ENSEMBLE, allow_hyphen_values = true)]
-    pub trajectories: u64,
+    pub trajectories: Option<u64>,
     /// Value of a parameter or initial value in trajectory i: a formula of i, N, normal(),
-    /// uniform() (repeatable)
+    /// uniform(); or list(A,B,…), or A..B,N for N evenly spaced values (repeatable)
     #[arg(long = "vary", value_name = "NAME=EXPR", help_heading = ENSEMBLE, allow_hyphen_values = true)]
     pub vary: Vec<String>,
+    /// Values of a parameter or initial value, a row for each trajectory, from columns of a CSV
+    /// file or from an array FILE.npy (repeatable)
+    #[arg(long = "each", value_name = "NAME=FILE.csv:COLUMN,…", help_heading = ENSEMBLE)]
+    pub each: Vec<String>,
+    /// Values of a parameter or initial value as a dimension of a grid, all combinations of which
+    /// are trajectories: A..B,N or list(A,B,…) (repeatable)
+    #[arg(long = "over", value_name = "NAME=VALUES", help_heading = ENSEMBLE, allow_hyphen_values = true)]
+    pub over: Vec<String>,
     /// Part to run, the k-th of K; `holonome merge` joins the parts [default: all]
     #[arg(long, value_name = "k/K", help_heading = ENSEMBLE)]
     pub shard: Option<String>,
@@ -550,17 +559,46 @@ pub struct SweepArguments {
 
 impl SweepArguments {
     pub fn sweep(&self) -> Result<SweepOptions, Error> {
-        let vary = assignments("--vary", &self.vary, "g=9.8+0.1*normal()")?;
+        let (mut vary, mut given) = (Vec::new(), Vec::new());
+        let varied = assignments("--vary", &self.vary, "g=9.8+0.1*normal()")?;
         if let Some((name, _)) =
-            vary.iter().enumerate().find_map(|(k, v)| vary[..k].iter().find(|w| w.0 == v.0))
+            varied.iter().enumerate().find_map(|(k, v)| varied[..k].iter().find(|w| w.0 == v.0))
         {
             return Err(Error::option(format!("--vary names '{name}' twice")));
         }
-        if let Some((name, range)) = vary.iter().find(|(_, value)| is_range(value)) {
-            return Err(Error::option(format!(
-                "--vary {name}={range}: give a formula of the number i of the trajectory, from 0 to N - 1, as {name}=a+(b-a)*i/(N-1)"
-            )));
+        for (name, value) in varied {
+            let refused =
+                |reason: String| Error::option(format!("--vary {name}={value}: {reason}"));
+            if is_range(&value) {
+                return Err(refused(format!(
+                    "give evenly spaced values as {name}=A..B,N, others as {name}=list(A,B,…) or by a formula of the number i of the trajectory, from 0 to N - 1, as {name}=a+(b-a)*i/(N-1)"
+                )));
+            }
+            match each::listed(&value).map_err(&refused)? {
+                Some(numbers) => {
+                    given.push((format!("--vary {name}"), name, numbers.len(), numbers))
+                }
+                None => vary.push((name, value)),
+            }
         }
+        for (name, value) in assignments("--each", &self.each, "g=starts.csv:g")? {
+            let each::Rows { numbers, rows } = each::read(&value)
+                .map_err(|reason| Error::option(format!("--each {name}: {reason}")))?;
+            given.push((format!("--each {name}"), name, rows, numbers));
+        }
+        let mut over = Vec::new();
+        for (name, value) in assignments("--over", &self.over, "g=0..1,11")? {
+            let refused =
+                |reason: String| Error::option(format!("--over {name}={value}: {reason}"));
+            let values = each::listed(&value).map_err(refused)?.ok_or_else(|| {
+                refused(format!(
+                    "write {name}=A..B,N for N evenly spaced values, or {name}=list(A,B,…)"
+                ))
+            })?;
+            over.push((name, values));
+        }
+        let trajectories = self.trajectories(&given, &over)?;
+        let each = given.into_iter().map(|(_, name, _, numbers)| (name, numbers)).collect();
         let shard = match &self.shard {
             None => None,
             Some(text) => {
@@ -572,10 +610,43 @@ impl SweepArguments {
                 Some(parts.ok_or_else(bad)?)
             }
         };
-        let trajectories = self.trajectories;
-        Ok(SweepOptions { trajectories, vary, shard, ..SweepOptions::default() })
+        Ok(SweepOptions { trajectories, vary, each, over, shard })
+    }
+
+    /// Number of trajectories: as given, or that of the given values, with which it has to agree.
+    fn trajectories(&self, given: &[GivenValues], over: &[Values]) -> Result<u64, Error> {
+        let mut known: Option<(String, u64)> =
+            self.trajectories.map(|count| (format!("--trajectories {count}"), count));
+        if !over.is_empty() {
+            let count = over.iter().fold(1u64, |all, (_, v)| all.saturating_mul(v.len() as u64));
+            known = Some(("--over".to_string(), count));
+        }
+        for (option, _, rows, _) in given {
+            let rows = *rows as u64;
+            match &known {
+                Some((first, count)) if *count != rows => {
+                    return Err(Error::option(format!(
+                        "{option} has values for {rows} trajectories, {first} for {count}: give as many"
+                    )));
+                }
+                Some(_) => {}
+                None => known = Some((option.clone(), rows)),
+            }
+        }
+        // The library compares a given number with that of a grid.
+        self.trajectories.or(known.map(|(_, count)| count)).ok_or_else(|| {
+            Error::option(
+                "how many trajectories? Give --trajectories N, or values for each by --vary NAME=A..B,N, --each or --over",
+            )
+        })
     }
 }
+
+/// Option, name, number of rows and numbers of values that are given as data.
+type GivenValues = (String, String, usize, Arc<[f64]>);
+
+/// Name and values of a dimension of a grid.
+type Values = (String, Arc<[f64]>);
 
 /// True for two numbers between which values should lie, or a list of numbers, as other programs
 /// write them.
@@ -584,7 +655,7 @@ fn is_range(value: &str) -> bool {
         let parts: Vec<&str> = value.split(separator).collect();
         parts.len() > 1 && parts.iter().all(|part| part.trim().parse::<f64>().is_ok())
     };
-    numbers("..") || numbers(":") || numbers(",")
+    numbers(":") || numbers(",")
 }
 
 /// Split `NAME=EXPR` in every text.

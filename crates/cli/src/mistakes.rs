@@ -7,7 +7,7 @@ use holonome::store::FORMATS;
 use std::ffi::OsString;
 
 /// Options and the names that other programs have for them.
-const OTHER_NAMES: [(&str, &[&str]); 14] = [
+const OTHER_NAMES: [(&str, &[&str]); 15] = [
     ("--step", &["--dt", "--h", "--timestep", "--time-step", "--stepsize", "--step-size"]),
     (
         "--until",
@@ -33,7 +33,8 @@ const OTHER_NAMES: [(&str, &[&str]); 14] = [
     ("--atol", &["--abstol", "--abs-tol"]),
     ("--method", &["--integrator", "--solver", "--scheme", "--algorithm", "-m"]),
     ("--set", &["--param", "--params", "--parameter", "--define", "--with", "-p", "-D"]),
-    ("--vary", &["--scan", "--range", "--over"]),
+    ("--over", &["--scan", "--grid", "--product"]),
+    ("--vary", &["--range", "--linspace"]),
     ("--trajectories", &["--runs", "--ensemble", "--count", "--members", "-n", "-N"]),
     (
         "--every",

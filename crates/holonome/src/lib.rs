@@ -30,6 +30,7 @@ pub mod compare;
 mod constant;
 #[doc(hidden)]
 pub mod dump;
+pub mod each;
 mod ensemble;
 mod error;
 mod feedback;

@@ -247,9 +247,26 @@ pub struct SweepOptions {
     /// in the order of the model's own numbers.
     #[serde(default, skip_serializing_if = "Vec::is_empty", with = "stored::each")]
     pub each: Vec<(String, Arc<[f64]>)>,
+    /// `--over NAME=VALUES`: a grid of the values of scalars (`c`, `p[2].y`), each combination a
+    /// trajectory, with the last name running fastest. Arrays then have a dimension for each name
+    /// in place of that of the trajectories, whose number may be left at 0.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "stored::each")]
+    pub over: Vec<(String, Arc<[f64]>)>,
     /// `--shard k/K`: only the k-th of K parts, 1 ≤ k ≤ K.
     #[serde(skip)]
     pub shard: Option<(u64, u64)>,
+}
+
+impl SweepOptions {
+    /// Names and values that are given as numbers, in the order in which they are stored.
+    pub(crate) fn lists(&self) -> impl Iterator<Item = &(String, Arc<[f64]>)> {
+        self.each.iter().chain(&self.over)
+    }
+
+    /// Names and values that are given as numbers, in the order in which they are stored.
+    pub(crate) fn lists_mut(&mut self) -> impl Iterator<Item = &mut (String, Arc<[f64]>)> {
+        self.each.iter_mut().chain(&mut self.over)
+    }
 }
 
 impl Default for RunOptions {

@@ -426,12 +426,12 @@ fn replacement(
 fn given_values(source: &mut Source, settings: &Settings, ensemble: &Ensemble) -> Vec<GivenValue> {
     let fixed = settings.given.iter().map(|(name, numbers)| {
         let name = named(source, option("given"), name);
-        GivenValue { name, first: Some(numbers.clone()), varies: false }
+        GivenValue { name, by: "each", first: Some(numbers.clone()), varies: false }
     });
     let mut values: Vec<GivenValue> = fixed.collect();
-    values.extend(ensemble.first().map(|(name, first)| {
-        let name = named(source, option("each"), name);
-        GivenValue { name, first, varies: true }
+    values.extend(ensemble.first().map(|(name, by, first)| {
+        let name = named(source, option(by), name);
+        GivenValue { name, by, first, varies: true }
     }));
     values
 }

@@ -16,7 +16,7 @@
 //! ```
 
 use crate::backend::backend;
-use crate::ensemble::{Ensemble, drawn};
+use crate::ensemble::{Ensemble, GivenNumbers, drawn};
 use crate::error::{Error, StartError};
 use crate::options::{Settings, SweepOptions};
 use crate::penalty::SlowManifold;
@@ -33,8 +33,6 @@ use holonome_model::syntax::diagnostic::Diagnostic;
 use holonome_words::option;
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Starts of the trajectories of an ensemble: parameter values and initial state of each, as
 /// functions of its number. Immutable, shared between threads.
@@ -44,8 +42,8 @@ pub struct Starts {
     start: CompiledStart,
     trajectories: u64,
     seed: u64,
-    /// Values that are given as numbers, a row for each trajectory; `None` if they come later.
-    each: Vec<Option<Arc<[f64]>>>,
+    /// Values that are given as numbers; `None` if they come later.
+    each: Vec<Option<GivenNumbers>>,
     /// Values that are given as numbers for all trajectories.
     fixed: Vec<Vec<f64>>,
     projection: Option<Projection>,
@@ -55,8 +53,6 @@ pub struct Starts {
     slow: Option<SlowManifold>,
     /// Place of the trajectory's number among the parameter values, for an ensemble in a heat bath.
     trajectory: Option<usize>,
-    /// Number of starts that were projected far.
-    far: AtomicU64,
 }
 
 /// Constraints that every start is checked for.
@@ -189,7 +185,7 @@ impl Starts {
             diagnostics: vec![diagnostic],
         })?;
         let (trajectories, seed) = (ensemble.trajectories, problem.settings.seed);
-        let each = ensemble.each.iter().map(|(_, numbers)| numbers.cloned()).collect();
+        let each = ensemble.each.iter().map(|(_, numbers)| numbers.clone()).collect();
         Ok(Starts {
             model,
             start,
@@ -201,7 +197,6 @@ impl Starts {
             checks,
             slow: None,
             trajectory: None,
-            far: AtomicU64::new(0),
         })
     }
 
@@ -219,11 +214,6 @@ impl Starts {
     /// this place.
     pub(crate) fn in_heat_bath(self, trajectory: usize) -> Starts {
         Starts { trajectory: Some(trajectory), ..self }
-    }
-
-    /// Number of starts that `--project-initial` moved far since the last call.
-    pub(crate) fn take_far(&self) -> u64 {
-        self.far.swap(0, Ordering::Relaxed)
     }
 
     /// Number of trajectories.
@@ -263,10 +253,20 @@ impl Starts {
         x: &mut [f64],
         work: &mut [f64],
     ) -> Result<(), StartError> {
-        let given = |number: usize| {
-            let numbers = self.each[number].as_deref().unwrap_or_default();
-            let width = self.model.start.given[self.fixed.len() + number];
-            &numbers[i as usize * width..][..width]
+        self.begin(i, parameters, x, work).map(|_| ())
+    }
+
+    /// As [`Starts::at`]; true if `--project-initial` moved the state far.
+    pub(crate) fn begin(
+        &self,
+        i: u64,
+        parameters: &mut [f64],
+        x: &mut [f64],
+        work: &mut [f64],
+    ) -> Result<bool, StartError> {
+        let given = |number: usize| match &self.each[number] {
+            Some(numbers) => numbers.of(i),
+            None => &[],
         };
         self.put(i, given, (parameters, x), work)
     }
@@ -277,14 +277,16 @@ impl Starts {
     }
 
     /// Put the parameter values and the initial state of trajectory `i`, whose values that are
-    /// given as numbers are those of `given`, by their places.
+    /// given as numbers are those of `given`, by their places. True if `--project-initial` moved
+    /// the state far.
     pub(crate) fn put<'g>(
         &self,
         i: u64,
         given: impl Fn(usize) -> &'g [f64],
         (parameters, x): (&mut [f64], &mut [f64]),
         work: &mut [f64],
-    ) -> Result<(), StartError> {
+    ) -> Result<bool, StartError> {
+        let mut far = false;
         let given = |number: usize| match self.fixed.get(number) {
             Some(numbers) => numbers,
             None => given(number - self.fixed.len()),
@@ -299,8 +301,7 @@ impl Starts {
             let moved = projection
                 .project(&parameters[..own], x)
                 .map_err(|reason| StartError::NotProjected { trajectory: i, reason })?;
-            let far = farthest_move(&self.model, x, &moved.initial).is_some();
-            self.far.fetch_add(u64::from(far), Ordering::Relaxed);
+            far = farthest_move(&self.model, x, &moved.initial).is_some();
             x.copy_from_slice(&moved.initial);
         }
         let miss = self
@@ -317,7 +318,7 @@ impl Starts {
             slow.put(parameters, x)
                 .map_err(|reason| StartError::NotSlow { trajectory: i, reason })?;
         }
-        Ok(())
+        Ok(far)
     }
 }
 

@@ -24,7 +24,7 @@ use holonome_integrate::terms::Loss;
 use holonome_integrate::treatment::correction::largest_innovation;
 use holonome_model::treatment::{InvariantGroup, InvariantKind};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::ops::Range;
 
@@ -44,6 +44,8 @@ pub(super) struct BatchResult {
     pub failures: Vec<(u64, String)>,
     /// Events that the trajectories met.
     pub met: EventCounts,
+    /// Trajectories whose start `--project-initial` moved far.
+    pub far: BTreeSet<u64>,
 }
 
 /// Number of trajectories that met an event, and the earliest time at which one did.
@@ -151,6 +153,7 @@ impl<'a> Collector<'a> {
                 cost: Cost::default(),
                 failures: Vec::new(),
                 met: EventCounts::default(),
+                far: BTreeSet::new(),
             },
             range,
             parameters: base.repeat(count),
@@ -363,8 +366,10 @@ impl<'a> Worker<'a> {
         let Worker { sweep, plan, trajectory, x, start_work } = self;
         let (simulation, index) = (&sweep.simulation, collector.range.start + number as u64);
         let parameters = collector.parameters_of(number);
-        sweep.starts.at(index, parameters, x, start_work)?;
-        let parameters = &parameters.to_vec()[..];
+        if sweep.starts.begin(index, parameters, x, start_work)? {
+            collector.batch.far.insert(index);
+        }
+        let parameters = &collector.parameters_at(number).to_vec()[..];
         if plan.has_moments() {
             let times = (plan.t0, plan.t_end());
             let found = pulses(&simulation.problem.model, (parameters, x), times);
@@ -660,10 +665,15 @@ impl<L: LaneSystem> Trajectories<L::Bound> for LaneTrajectories<'_, '_, L> {
         self.next += 1;
         let index = self.collector.range.start + number as u64;
         let parameters = self.collector.parameters_of(number);
-        if let Err(error) = sweep.starts.at(index, parameters, x, &mut self.start_work) {
-            self.error = Some(error);
-            return None;
+        match sweep.starts.begin(index, parameters, x, &mut self.start_work) {
+            Ok(true) => _ = self.collector.batch.far.insert(index),
+            Ok(false) => {}
+            Err(error) => {
+                self.error = Some(error);
+                return None;
+            }
         }
+        let parameters = self.collector.parameters_at(number);
         let first_target = parameters.len();
         self.all[..first_target].copy_from_slice(parameters);
         // Parameters that do not vary are bound once per lane.

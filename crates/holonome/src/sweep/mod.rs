@@ -365,7 +365,7 @@ pub fn prepare_sweep(
     options: RunOptions,
     sweep: SweepOptions,
 ) -> Result<Sweep, Error> {
-    check(&sweep)?;
+    let sweep = checked(sweep)?;
     let Problem { name, source, tables, settings, .. } = problem;
     let (problem, starts) =
         Problem::from_text_varied(name, source.text(), tables, settings, &sweep)?;
@@ -411,7 +411,7 @@ impl Sweep {
         sweep: SweepOptions,
     ) -> Result<Sweep, Error> {
         let path = path.as_ref();
-        check(&sweep)?;
+        let sweep = checked(sweep)?;
         let (problem, starts) = Problem::load_varied(path, settings, &sweep)?;
         Sweep::new(problem, starts, options, sweep)
     }
@@ -455,7 +455,6 @@ impl Sweep {
             recognised_throughout(&simulation, &starts)?;
         }
         repeat(&mut simulation, &starts, reference.as_deref())?;
-        starts.take_far();
         if let Stepping::Fixed(fixed) = &simulation.run_plan().stepping
             && fixed.shorter_last.is_some()
         {
@@ -516,10 +515,10 @@ impl Sweep {
         let settings: Settings = stored(path, attributes, "settings")?;
         let options = stored_options(path, attributes)?;
         let mut sweep: SweepOptions = stored(path, attributes, "sweep")?;
-        if !sweep.each.is_empty() {
-            let lengths = sweep.each.iter().map(|(_, numbers)| numbers.len());
+        if sweep.lists().next().is_some() {
+            let lengths = sweep.lists().map(|(_, numbers)| numbers.len());
             let lists = read_values(path, lengths).map_err(Error::store)?;
-            sweep.each.iter_mut().zip(lists).for_each(|((_, numbers), list)| *numbers = list);
+            sweep.lists_mut().zip(lists).for_each(|((_, numbers), list)| *numbers = list);
         }
         let (problem, starts) =
             Problem::from_text_varied(&model, &source, &tables, &settings, &sweep)?;
@@ -727,7 +726,7 @@ impl Sweep {
         let fixed = simulation
             .parameters(|parameter| self.varied.iter().all(|slots| slots.start != parameter.first));
         layout.describe(&SweepAttributes { parameters: fixed, sweep: &self.sweep });
-        layout.values = self.sweep.each.iter().map(|(_, numbers)| Arc::clone(numbers)).collect();
+        layout.values = self.sweep.lists().map(|(_, numbers)| Arc::clone(numbers)).collect();
         layout
     }
 
@@ -855,7 +854,6 @@ impl Sweep {
                 let batch = batch.map_err(Error::from)?;
                 self.append(output, batch)?;
             }
-            self.tally.far += self.starts.take_far();
             if output.hold(&self.tally, || watch(&self.progress())).map_err(Error::store)?
                 == Control::Stop
             {
@@ -976,8 +974,8 @@ impl Tally {
         let (last, max) = batch.drift.into_iter().unzip();
         let (relative_last, relative_max) = batch.relative.into_iter().unzip();
         let (loss_last, loss_max) = batch.losses.into_iter().unzip();
-        let BatchResult { steps, cost, failures, met, .. } = batch;
-        let (done, failed, far) = (count, failures.len() as u64, 0);
+        let BatchResult { steps, cost, failures, met, far, .. } = batch;
+        let (done, failed, far) = (count, failures.len() as u64, far.len() as u64);
         self.join(Tally {
             done,
             last,
@@ -1025,7 +1023,9 @@ impl SweepSummary {
     }
 }
 
-fn check(sweep: &SweepOptions) -> Result<(), Error> {
+/// Options with the number of trajectories, which may follow from a grid.
+fn checked(mut sweep: SweepOptions) -> Result<SweepOptions, Error> {
+    sweep.trajectories = crate::ensemble::trajectories(&sweep)?;
     if sweep.trajectories == 0 {
         return Err(Error::option(format!("{} must be at least 1", option("trajectories"))));
     }
@@ -1035,7 +1035,7 @@ fn check(sweep: &SweepOptions) -> Result<(), Error> {
             option("shard"),
             option("shard").of("1/4")
         ))),
-        _ => Ok(()),
+        _ => Ok(sweep),
     }
 }
 

@@ -62,6 +62,8 @@ pub struct Variations {
 pub struct GivenValue {
     /// What is given.
     pub name: ast::Name,
+    /// Option that gives it.
+    pub by: &'static str,
     /// The numbers of the first trajectory; those in the file if absent.
     pub first: Option<Vec<f64>>,
     /// False if all trajectories have these numbers.

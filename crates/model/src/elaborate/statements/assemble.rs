@@ -75,7 +75,8 @@ impl FirstStart<'_> {
         place: usize,
     ) {
         let mut taken: Vec<(Range<usize>, Span)> = Vec::new();
-        for &Given { selection, value: GivenValue { name, first, varies }, number, .. } in given {
+        for &Given { selection, value: GivenValue { name, first, varies, .. }, number, .. } in given
+        {
             let selected = match selected(family, selection, (name, first.as_deref())) {
                 Ok(selected) => selected,
                 Err(finding) => {

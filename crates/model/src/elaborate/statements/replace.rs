@@ -81,7 +81,7 @@ pub(in crate::elaborate) fn replace<'a>(
         let target = &value.name;
         let end = target.text.find(['[', '.']).unwrap_or(target.text.len());
         let (name, selection) = (target.text[..end].trim(), &target.text[end..]);
-        if let Some(finding) = not_varied(file, target, ("each", name), set, vary) {
+        if let Some(finding) = not_varied(file, target, (value.by, name), set, vary) {
             diagnostics.push(finding);
             continue;
         }
