@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import _holonome
-from ._errors import HolonomeWarning, OptionError
+from ._errors import HolonomeWarning
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -18,11 +18,14 @@ if TYPE_CHECKING:
     from ._run import Array
 
 
-class Flow:
+class Flow(_holonome.Flow):
     """The state after a time as a function of the state; made by `Model.flow`.
 
-    Every state keeps invariants of its own: a method that corrects holds the values that they have
-    there.
+    ``flow(x0)`` moves states of shape ``(..., n)``: the variables one after the other, positions
+    first (`names`); a mapping has the variables by name. The result has the same shape. Every state
+    keeps invariants of its own: a method that corrects holds the values that they have there. An
+    ``OptionError`` names a state that is not finite, or off the constraint set, and a ``RunError`` a
+    step without a result.
 
     Attributes
     ----------
@@ -34,15 +37,17 @@ class Flow:
         Names of the components of a state, in its order.
     """
 
-    def __init__(self, model: Model, time: float | str, options: dict[str, Any]) -> None:
+    def __new__(cls, model: Model, time: float | str, options: dict[str, Any]) -> Flow:
+        """Compile the flow of a model over a time."""
         core = model._core
         start = options.get("start", 0.0)
         until = time if start == 0.0 else float(start) + float(time)
-        self.model, self.time, self.options = model, time, options
         formulas, given = list(core.formulas.items()), model._given
-        self._flow = _holonome.Flow(core.problem, formulas, given, {**options, "until": until})
-        self.dim = self._flow.dim
-        for warning in self._flow.warnings:
+        return super().__new__(cls, core.problem, formulas, given, {**options, "until": until})
+
+    def __init__(self, model: Model, time: float | str, options: dict[str, Any]) -> None:
+        self.model, self.time, self.options = model, time, options
+        for warning in self.warnings:
             python_warnings.warn(HolonomeWarning(warning), stacklevel=3)
 
     @property
@@ -50,34 +55,15 @@ class Flow:
         """Names of the components of a state, in its order."""
         return self.model.names
 
-    def __call__(self, x0: ArrayLike | Mapping[str, ArrayLike]) -> Array:
-        """Move states.
+    if TYPE_CHECKING:
 
-        Parameters
-        ----------
-        x0 : array_like of shape (..., n), or mapping
-            States; the variables one after the other, positions first (`names`). A mapping has the
-            variables by name.
+        def __call__(self, x0: ArrayLike | Mapping[str, ArrayLike]) -> Array: ...
 
-        Returns
-        -------
-        x1 : ndarray of shape (..., n)
-            The states after the time.
-
-        Raises
-        ------
-        OptionError
-            If a state is not finite, or off the constraint set.
-        RunError
-            If a step has no result.
-        """
+    def _states(self, x0: ArrayLike | Mapping[str, ArrayLike]) -> Array:
+        """States as an array, the variables one after the other."""
         if isinstance(x0, Mapping):
             x0 = self.model.pack(x0)
-        states = np.asarray(x0, dtype=float)
-        if states.ndim == 0 or states.shape[-1] != self.dim:
-            raise OptionError(f"a state has {self.dim} numbers, and x0 has shape {states.shape}")
-        flat = states.ravel()
-        return self._flow.apply(flat).reshape(states.shape)
+        return np.ascontiguousarray(x0, dtype=float)
 
     def __repr__(self) -> str:
         method = self.options.get("method", "corrected:dop853")

@@ -7,6 +7,7 @@ from typing import Any, final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from typing_extensions import Self, disjoint_base
 
 __version__: str
 OPTIONS: list[str]
@@ -134,16 +135,16 @@ class Field:
     def __new__(cls, problem: Problem, formulas: _Formulas, numbers: _Numbers) -> Field: ...
     def __call__(self, t: float, x: ArrayLike) -> _Array: ...
 
-@final
+@disjoint_base
 class Flow:
     def __new__(
         cls, problem: Problem, formulas: _Formulas, numbers: _Numbers, options: dict[str, Any]
-    ) -> Flow: ...
+    ) -> Self: ...
     @property
     def dim(self) -> int: ...
     @property
     def warnings(self) -> list[str]: ...
-    def apply(self, states: _Array) -> _Array: ...
+    def __call__(self, x0: Any) -> _Array: ...
 
 @final
 class Sweep:

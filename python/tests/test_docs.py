@@ -44,6 +44,7 @@ def test_a_page_is_true(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPat
             if following[1] == "text":
                 assert shows(following[2], printed.getvalue()), printed.getvalue()
         ran += 1
+    plt.close("all")
     assert ran > 0
     # Pictures that the page makes are those that it shows, as far as their structure goes.
     for made in [*tmp_path.glob("*.svg"), *tmp_path.glob("*.png")]:

@@ -27,6 +27,8 @@ def test_leading_axes_are_states(oscillator: ho.Model) -> None:
     # The error of order 8 of five steps of 0.1 is far below rounding of its terms.
     assert np.allclose(moved, states @ rotation.T, atol=1e-12)
     assert np.array_equal(moved[3, 4], flow(states[3, 4]))
+    for other in (np.asfortranarray(states), states[:, ::-1][:, ::-1], states.tolist()):
+        assert np.array_equal(flow(other), moved), "whatever the order in memory"
     many = flow(np.tile(states[0, 0], (1000, 1)))
     assert (many == many[0]).all()
 
