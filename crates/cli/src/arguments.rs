@@ -7,6 +7,7 @@ use clap::{
 use clap_complete::Shell;
 use holonome::method::Method;
 use holonome::store::{FORMATS, Format};
+use holonome::sweep::Share;
 use holonome::{
     CompareOptions, Error, Gains, Metric, PenaltyStrength, RunOptions, Settings, StepSize,
     SweepOptions, Thermostat, constant, each,
@@ -16,6 +17,7 @@ use std::sync::Arc;
 
 // Headings of the options, in the order in which a help text shows them.
 const ENSEMBLE: &str = "Ensemble";
+const WORKERS: &str = "Workers that share a folder";
 const MODEL: &str = "Model";
 const METHOD: &str = "Method and steps";
 const HEAT_BATH: &str = "Heat bath";
@@ -90,7 +92,7 @@ pub enum Command {
     Compare(CompareArguments),
     /// Integrate an ensemble: many initial values or parameters.
     #[command(
-        after_help = "Examples:\n  holonome sweep models/spherical-pendulum.holo --trajectories 1000 \\\n      --vary \"g=0.5+i/N\"\n  holonome sweep models/kepler.holo --trajectories 100000 \\\n      --vary \"v=(0,1+0.01*normal(),0)\" --shard 1/4 --out part-1"
+        after_help = "Examples:\n  holonome sweep models/spherical-pendulum.holo --trajectories 1000 \\\n      --vary \"g=0.5+i/N\"\n  holonome sweep models/kepler.holo --trajectories 100000 \\\n      --vary \"v=(0,1+0.01*normal(),0)\" --shard 1/4 --out part-1\n  holonome sweep models/kepler.holo --over mu=0.5..2,101 \\\n      --over 'x.y=list(0,0.1)' --out grid --worker 1/4\n\nThe same command again goes on with the ensemble in --out."
     )]
     Sweep(SweepArguments),
     /// Join the parts of a sharded sweep.
@@ -103,6 +105,11 @@ pub enum Command {
         after_help = "The result equals that of an uninterrupted run bit for bit.\n\nExamples:\n  holonome resume runs/spherical-pendulum-1\n  holonome resume runs/spherical-pendulum-1 --until 200"
     )]
     Resume(ResumeArguments),
+    /// Show how far an ensemble is that others compute.
+    #[command(
+        after_help = "The exit status is 0 only if all trajectories are done.\n\nExample:\n  holonome status grid --watch"
+    )]
+    Status(StatusArguments),
     /// Show the structure derived from a model, and problems found in it.
     #[command(after_help = "Example:\n  holonome check models/double-pendulum.holo")]
     Check(CheckArguments),
@@ -552,9 +559,83 @@ pub struct SweepArguments {
     #[arg(long, value_name = "k/K", help_heading = ENSEMBLE)]
     pub shard: Option<String>,
     #[command(flatten)]
+    pub worker: WorkerArguments,
+    #[command(flatten)]
     pub trajectory: TrajectoryArguments,
     #[command(flatten)]
     pub output: OutputArguments,
+}
+
+/// Share of an ensemble that this process computes, in a folder that it shares with others.
+#[derive(Args)]
+pub struct WorkerArguments {
+    /// Compute only the blocks A to B of the ensemble, both included
+    #[arg(long, value_name = "A..B", help_heading = WORKERS, conflicts_with_all = ["worker", "steal"])]
+    pub blocks: Option<String>,
+    /// Compute the share of the k-th of n processes; `env` takes both from the variables of Slurm,
+    /// MPI or Kubernetes
+    #[arg(long, value_name = "k/n", help_heading = WORKERS, conflicts_with = "steal")]
+    pub worker: Option<String>,
+    /// Compute blocks that no other process has claimed, until all are done
+    #[arg(long, help_heading = WORKERS)]
+    pub steal: bool,
+    /// Wait until other processes have computed the rest
+    #[arg(long, help_heading = WORKERS)]
+    pub wait: bool,
+    /// End when the process that started this one ends
+    #[arg(long, help_heading = WORKERS)]
+    pub die_with_parent: bool,
+}
+
+impl WorkerArguments {
+    pub fn share(&self) -> Result<Share, Error> {
+        if self.steal {
+            return Ok(Share::Claimed);
+        }
+        if let Some(text) = &self.blocks {
+            let ends = text.split_once("..").or(Some((text, text)));
+            let blocks = ends.and_then(|(a, b)| {
+                Some((a.trim().parse::<u64>().ok()?, b.trim().parse::<u64>().ok()?))
+            });
+            return match blocks {
+                Some((first, last)) if first <= last => {
+                    Ok(Share::Blocks(first..last.saturating_add(1)))
+                }
+                _ => Err(Error::option(format!(
+                    "--blocks {text}: write A..B with A up to B, for example --blocks 0..15"
+                ))),
+            };
+        }
+        match self.worker.as_deref() {
+            None => Ok(Share::All),
+            Some("env") => Share::from_environment(&|name| std::env::var(name).ok()),
+            Some(text) => {
+                let (number, of) = fraction(text).ok_or_else(|| {
+                    Error::option(format!(
+                        "--worker {text}: write k/n, for example --worker 1/4, or env"
+                    ))
+                })?;
+                Ok(Share::Worker { number, of })
+            }
+        }
+    }
+
+    /// Option by which this process computes a share only, if any.
+    pub fn given(&self) -> Option<&'static str> {
+        let options = [
+            ("--blocks", self.blocks.is_some()),
+            ("--worker", self.worker.is_some()),
+            ("--steal", self.steal),
+            ("--wait", self.wait),
+        ];
+        options.into_iter().find(|(_, given)| *given).map(|(option, _)| option)
+    }
+}
+
+/// The two numbers of `k/n`.
+fn fraction(text: &str) -> Option<(u64, u64)> {
+    let (k, of) = text.split_once('/')?;
+    Some((k.trim().parse().ok()?, of.trim().parse().ok()?))
 }
 
 impl SweepArguments {
@@ -602,12 +683,9 @@ impl SweepArguments {
         let shard = match &self.shard {
             None => None,
             Some(text) => {
-                let parts = text
-                    .split_once('/')
-                    .and_then(|(k, of)| Some((k.trim().parse().ok()?, of.trim().parse().ok()?)));
                 let bad =
                     || Error::option(format!("--shard {text}: write k/K, for example --shard 1/4"));
-                Some(parts.ok_or_else(bad)?)
+                Some(fraction(text).ok_or_else(bad)?)
             }
         };
         Ok(SweepOptions { trajectories, vary, each, over, shard })
@@ -912,9 +990,22 @@ pub struct ResumeArguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_steps: Option<u64>,
     #[command(flatten)]
+    pub worker: WorkerArguments,
+    #[command(flatten)]
     pub summary: SummaryArguments,
     #[command(flatten)]
     pub threads: ThreadArguments,
+    #[command(flatten)]
+    pub output: OutputArguments,
+}
+
+#[derive(Args)]
+pub struct StatusArguments {
+    /// Folder of the ensemble
+    pub run: PathBuf,
+    /// Show it again every few seconds until all trajectories are done
+    #[arg(long)]
+    pub watch: bool,
     #[command(flatten)]
     pub output: OutputArguments,
 }

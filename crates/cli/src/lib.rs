@@ -28,6 +28,7 @@ mod report;
 mod reproduce;
 mod run;
 mod show;
+mod status;
 mod sweep;
 mod table;
 
@@ -68,6 +69,7 @@ fn execute(command: Command, words: &[OsString]) -> Result<ExitCode, Error> {
         Command::Merge(arguments) => sweep::merge(arguments),
         Command::Reproduce(arguments) => reproduce::reproduce(&arguments),
         Command::Resume(arguments) => run::resume(arguments),
+        Command::Status(arguments) => status::status(arguments),
         Command::Check(arguments) => check::check(arguments),
         Command::Integrals(arguments) => integrals::integrals(arguments),
         Command::Methods(arguments) => methods::methods(arguments),

@@ -83,7 +83,7 @@ impl Bar {
 }
 
 /// Text of a time to wait, in the unit in which a person thinks of it.
-fn duration(seconds: f64) -> String {
+pub fn duration(seconds: f64) -> String {
     const UNITS: [(f64, f64, &str); 4] = [
         (100.0, 1.0, "s"),
         (100.0 * 60.0, 60.0, "min"),

@@ -58,6 +58,11 @@ pub fn resume(arguments: ResumeArguments) -> Result<ExitCode, Error> {
     let output = arguments.output;
     let longer = Longer { until: arguments.until, max_steps: arguments.max_steps };
     if longer != Longer::default() {
+        if let Some(option) = arguments.worker.given() {
+            return Err(Error::option(format!(
+                "{option}: only an ensemble has several workers, and it is not extended"
+            )));
+        }
         let simulation = Simulation::prolong(&arguments.run, longer)?;
         warn_of_threads(&arguments.threads, &simulation, output);
         let (run, from) = (arguments.run.display(), exact(simulation.time()));
@@ -69,7 +74,11 @@ pub fn resume(arguments: ResumeArguments) -> Result<ExitCode, Error> {
         return start(simulation, None, (arguments.summary, output));
     }
     if let Some(sweep) = Sweep::resume(&arguments.run)? {
-        return crate::sweep::resume(sweep, &arguments.run, output);
+        return crate::sweep::resume(sweep, &arguments.run, &arguments.worker, output);
+    }
+    if let Some(option) = arguments.worker.given() {
+        let run = arguments.run.display();
+        return Err(Error::option(format!("{option}: {run} is a single run, not an ensemble")));
     }
     match Simulation::resume(&arguments.run)? {
         Resumed::Continues(simulation) => {

@@ -1,6 +1,6 @@
 //! Commands `sweep` and `merge`.
 
-use crate::arguments::{MergeArguments, OutputArguments, SweepArguments};
+use crate::arguments::{MergeArguments, OutputArguments, SweepArguments, WorkerArguments};
 use crate::closing::{cost_line, drift_table, stored_in};
 use crate::exit::ExitCode;
 use crate::interrupt::{INTERRUPTED, stop_flag};
@@ -14,36 +14,46 @@ use holonome::sweep::FailedTrajectory;
 use holonome::{Control, Error, Resumed, Sweep, SweepProgress, SweepSummary};
 use std::path::Path;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 pub fn sweep(arguments: SweepArguments) -> Result<ExitCode, Error> {
     let (trajectory, output) = (&arguments.trajectory, arguments.output);
     let settings = trajectory.settings()?;
     let (mut options, ensemble) = (trajectory.options()?, arguments.sweep()?);
+    if let (Some(option), None) = (arguments.worker.given(), &options.out) {
+        return Err(Error::option(format!(
+            "{option}: name the folder of the ensemble by --out, which all workers share"
+        )));
+    }
     options.method = trajectory.method()?;
     note_other_names([&trajectory.method], output);
     let mut sweep = Sweep::load(&trajectory.model.model, &settings, options, ensemble)?;
     sweep.simulation.warnings.extend(trajectory.unused());
     show_warnings(&sweep.simulation.problem, output);
-    start(sweep, output)
+    sweep.warnings().iter().for_each(|warning| warn(warning, output));
+    let path = sweep.open()?.to_path_buf();
+    let opened = match sweep.finished()? {
+        Some(finished) => finished,
+        None => Resumed::Continues(Box::new(sweep)),
+    };
+    resume(opened, &path, &arguments.worker, output)
 }
 
-/// Go on with an ensemble, or report that it is finished.
+/// Begin or go on with an ensemble, or report that it is finished.
 pub fn resume(
     opened: Resumed<Sweep>,
     path: &Path,
+    worker: &WorkerArguments,
     output: OutputArguments,
 ) -> Result<ExitCode, Error> {
     match opened {
         Resumed::Continues(sweep) => {
-            note(
-                &format!(
-                    "{} goes on after {} trajectories\n",
-                    path.display(),
-                    count(sweep.progress().done)
-                ),
-                output,
-            );
-            start(*sweep, output)
+            let done = sweep.progress()?.done;
+            if done > 0 {
+                let (path, done) = (path.display(), count(done));
+                note(&format!("{path} goes on after {done} trajectories\n"), output);
+            }
+            start(*sweep, worker, output)
         }
         Resumed::Finished { summary, json } => {
             let done = count(summary.trajectories);
@@ -77,15 +87,34 @@ pub fn merge(arguments: MergeArguments) -> Result<ExitCode, Error> {
     Ok(ExitCode::from(u8::from(summary.failed > 0)))
 }
 
-fn start(mut sweep: Sweep, output: OutputArguments) -> Result<ExitCode, Error> {
+fn start(
+    mut sweep: Sweep,
+    worker: &WorkerArguments,
+    output: OutputArguments,
+) -> Result<ExitCode, Error> {
     sweep.warnings().iter().for_each(|warning| warn(warning, output));
+    let share = worker.share()?;
+    if worker.die_with_parent {
+        end_with_parent();
+    }
     let stop = stop_flag();
     let mut bar = Bar::new(!output.quiet && moves_the_cursor());
-    show_progress(&mut bar, &sweep.progress());
-    let result = sweep.run(&mut |progress| {
+    show_progress(&mut bar, &sweep.progress()?);
+    let mut watch = |progress: &SweepProgress| {
         show_progress(&mut bar, progress);
         if stop.load(Ordering::Relaxed) { Control::Stop } else { Control::Continue }
-    });
+    };
+    let mut result = sweep.run_share(&share, &mut watch);
+    if let (true, Ok(summary)) = (worker.wait, &mut result)
+        && summary.missing > 0
+        && !summary.interrupted
+    {
+        match sweep.wait(&mut watch) {
+            Ok(Some(all)) => *summary = all,
+            Ok(None) => summary.interrupted = true,
+            Err(error) => result = Err(error),
+        }
+    }
     bar.clear();
     let summary = result?;
     show_result(&describe(&summary), output);
@@ -114,6 +143,25 @@ fn show_progress(bar: &mut Bar, progress: &SweepProgress) {
     });
 }
 
+/// Time between two looks whether the parent process still runs.
+const PARENT: Duration = Duration::from_millis(250);
+
+/// End this process when the one that started it ends. Nothing has to be done before: what is
+/// stored is complete at any time.
+#[cfg(unix)]
+fn end_with_parent() {
+    let parent = std::os::unix::process::parent_id();
+    std::thread::spawn(move || {
+        while std::os::unix::process::parent_id() == parent {
+            std::thread::sleep(PARENT);
+        }
+        std::process::exit(i32::from(INTERRUPTED));
+    });
+}
+
+#[cfg(not(unix))]
+fn end_with_parent() {}
+
 /// Closing table.
 fn describe(summary: &SweepSummary) -> String {
     let (model, done, t) = (&summary.model, count(summary.trajectories), exact(summary.t));
@@ -127,6 +175,9 @@ fn describe(summary: &SweepSummary) -> String {
             )
         }
     };
+    if summary.missing > 0 && !summary.interrupted {
+        out.push_str(&format!("  {} are left to other workers\n", count(summary.missing)));
+    }
     let reached = summary.reached();
     if summary.failed > 0 {
         let failed = count(summary.failed);

@@ -5,12 +5,15 @@ use std::collections::TryReserveError;
 use std::fmt;
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Everything that a run or an ensemble recorded.
 #[derive(Clone, Default, PartialEq)]
 pub struct Arrays {
     times: Vec<f64>,
     trajectories: Option<Range<u64>>,
+    /// Values along the dimensions of a grid of trajectories.
+    grid: Vec<(String, Arc<[f64]>)>,
     arrays: Vec<Array>,
     axes: Vec<Dimension>,
     rows: usize,
@@ -31,6 +34,8 @@ pub struct Array {
     description: String,
     dimensions: Vec<String>,
     shape: Vec<usize>,
+    /// Number of dimensions of its rows.
+    outer: usize,
     /// Numbers in a row.
     width: usize,
     values: Vec<f64>,
@@ -54,7 +59,7 @@ impl Array {
     }
 
     /// Names of the dimensions, outermost first: `time`, or `trajectory` followed by `time` if the
-    /// array has it; then the indices of a family; then the components of a vector or matrix.
+    /// array has it, with the dimensions of a grid in place of `trajectory`; then the indices of a family; then the components of a vector or matrix.
     pub fn dimensions(&self) -> &[String] {
         &self.dimensions
     }
@@ -84,7 +89,7 @@ impl Array {
 
     /// The rows, one after the other.
     pub fn rows(&self) -> impl ExactSizeIterator<Item = &[f64]> {
-        let count = self.shape[0];
+        let count = self.shape[..self.outer].iter().product();
         (0..count).map(|row| self.row(row))
     }
 }
@@ -110,11 +115,12 @@ impl Arrays {
             let mut values = Vec::new();
             values.try_reserve_exact(rows.saturating_mul(width))?;
             let (name, description) = (array.name.clone(), array.description.clone());
-            arrays.push(Array { name, description, dimensions, shape, width, values });
+            let outer = 1;
+            arrays.push(Array { name, description, dimensions, shape, outer, width, values });
         }
         let (times, trajectories) = (layout.times.clone(), layout.trajectories.clone());
         let axes = layout.dimensions.clone();
-        Ok(Arrays { times, trajectories, arrays, axes, rows: 0 })
+        Ok(Arrays { times, trajectories, grid: Vec::new(), arrays, axes, rows: 0 })
     }
 
     /// Contents of the run in the folder `path`.
@@ -126,7 +132,8 @@ impl Arrays {
         let run = StoredRun::open(path)?;
         let (rows, trajectories, times) = (run.samples(), run.trajectories(), run.times()?);
         let (mut arrays, mut axes) = (Vec::new(), Vec::<Dimension>::new());
-        for stored in run.arrays() {
+        let grid = run.grid();
+        for stored in run.arrays().into_iter().filter(|array| !grid.contains(&array.name)) {
             let (mut dimensions, mut shape) =
                 outer(trajectories.is_some(), stored.once, times.len());
             for name in stored.dimensions {
@@ -144,11 +151,17 @@ impl Arrays {
                 description: stored.description,
                 dimensions,
                 shape,
+                outer: 1,
                 width,
                 values,
             });
         }
-        Ok(Arrays { times, trajectories, arrays, axes, rows })
+        let mut arrays = Arrays { times, trajectories, grid: Vec::new(), arrays, axes, rows };
+        if rows == run.samples_planned() {
+            let values = run.grid_values()?.into_iter().map(Arc::from);
+            arrays.arrange(&grid.into_iter().zip(values).collect::<Vec<_>>());
+        }
+        Ok(arrays)
     }
 
     /// Times of the samples recorded so far.
@@ -161,6 +174,31 @@ impl Arrays {
         self.trajectories.as_ref().map(|range| range.start..range.start + self.rows as u64)
     }
 
+    /// Values along the dimensions of a grid of trajectories, by the names of the parameters or
+    /// variables; empty if they are no grid, or if it is not complete.
+    pub fn coordinates(&self) -> &[(String, Arc<[f64]>)] {
+        &self.grid
+    }
+
+    /// Give the arrays the dimensions of a grid, whose trajectories are complete, in place of that
+    /// of the trajectories.
+    pub(crate) fn arrange(&mut self, grid: &[(String, Arc<[f64]>)]) {
+        if grid.is_empty() {
+            return;
+        }
+        self.grid = grid.to_vec();
+        let taken: Vec<String> = self.arrays.iter().map(|array| array.name.clone()).collect();
+        for array in &mut self.arrays {
+            let name = |(name, _): &(String, _)| match taken.contains(name) {
+                true => format!("{name}_"),
+                false => name.clone(),
+            };
+            array.dimensions.splice(..1, grid.iter().map(name));
+            array.shape.splice(..1, grid.iter().map(|(_, values)| values.len()));
+            array.outer = grid.len();
+        }
+    }
+
     /// Names of all arrays, in their order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.arrays.iter().map(Array::name)
@@ -171,7 +209,7 @@ impl Arrays {
         self.arrays.iter().find(|array| array.name == name)
     }
 
-    /// Number of rows appended so far.
+    /// The arrays, in their order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Array> {
         self.arrays.iter()
     }
@@ -189,7 +227,7 @@ impl Arrays {
         self.axes.iter().find(|dimension| dimension.name == name)
     }
 
-    /// Number of rows.
+    /// Number of rows appended so far.
     pub(crate) fn len(&self) -> usize {
         self.rows
     }

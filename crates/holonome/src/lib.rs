@@ -9,7 +9,8 @@
 //! - **runs**: [`prepare`] with [`RunOptions`] gives a [`Simulation`], which gives a [`Solution`]
 //!   with [`Arrays`] and a [`Summary`], or a folder of [`store`]; [`Resumed`] continues a run;
 //! - **ensembles**: [`prepare_sweep`] with [`SweepOptions`] gives a [`Sweep`], which gives a
-//!   [`SweepSolution`]; [`sweep::merge`] joins parts;
+//!   [`SweepSolution`]; [`sweep::Share`] divides one between processes, [`sweep::merge`] joins parts;
+//!   [`each`] reads values of trajectories from texts and files;
 //! - **comparisons**: [`mod@compare`];
 //! - **first integrals** that a model does not state: [`first_integrals`];
 //! - **published experiments** as data: [`study`];

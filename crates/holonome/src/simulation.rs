@@ -22,7 +22,7 @@ pub(crate) use outcome::{MANY_TIMES, OF_MODELS, motion_warnings};
 pub use preparation::prepare;
 pub(crate) use reference::reference_state;
 pub use resumption::{Longer, Resumed, open_run, origin};
-pub(crate) use resumption::{stored, stored_options, stored_problem, unreadable};
+pub(crate) use resumption::{stored, stored_options, stored_problem};
 use settable::Settable;
 pub use settable::prepare_settable;
 pub(crate) use stepping::{Running, failed_names};

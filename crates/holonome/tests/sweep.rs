@@ -47,7 +47,7 @@ fn chunks(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     for array in fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().path())
-        .filter(|path| path.is_dir())
+        .filter(|path| path.is_dir() && !path.ends_with(".holonome"))
     {
         for file in fs::read_dir(&array).unwrap().map(|entry| entry.unwrap().path()) {
             found

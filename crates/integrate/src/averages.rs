@@ -132,14 +132,65 @@ impl BlockAverages {
         let variance = squares / all().map(|level| level.count as f64).sum::<f64>();
         Mean { value, error, independent: variance / (error * error) }
     }
+}
 
-    /// Mean `k` of independent numbers, each a sample.
-    pub fn mean_of_independent(&self, k: usize) -> Mean {
-        let Some(level) = self.levels.first() else {
+/// Means and spreads of independent numbers, of which parts can be joined.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Moments {
+    count: u64,
+    #[serde(with = "exact::list")]
+    mean: Vec<f64>,
+    /// Sums of the squares of deviations from the mean.
+    #[serde(with = "exact::list")]
+    squares: Vec<f64>,
+}
+
+impl Moments {
+    /// Add a sample of several numbers.
+    pub fn push(&mut self, numbers: &[f64]) {
+        self.mean.resize(numbers.len(), 0.0);
+        self.squares.resize(numbers.len(), 0.0);
+        self.count += 1;
+        let count = self.count as f64;
+        for ((mean, squares), &number) in self.mean.iter_mut().zip(&mut self.squares).zip(numbers) {
+            let deviation = number - *mean;
+            *mean += deviation / count;
+            *squares += deviation * (number - *mean);
+        }
+    }
+
+    /// Add later samples (Chan, Golub, LeVeque, The American Statistician 37 (1983) 242).
+    pub fn join(&mut self, later: &Moments) {
+        if self.count == 0 || later.count == 0 {
+            if self.count == 0 {
+                self.clone_from(later);
+            }
+            return;
+        }
+        let (own, other) = (self.count as f64, later.count as f64);
+        let all = own + other;
+        let others = later.mean.iter().zip(&later.squares);
+        for ((mean, squares), (new, more)) in
+            self.mean.iter_mut().zip(&mut self.squares).zip(others)
+        {
+            let deviation = new - *mean;
+            *mean += deviation * (other / all);
+            *squares += more + deviation * deviation * (own * (other / all));
+        }
+        self.count += later.count;
+    }
+
+    /// Mean of number `k`, with its standard error.
+    pub fn mean(&self, k: usize) -> Mean {
+        let Some(&value) = self.mean.get(k) else {
             return Mean { value: f64::NAN, error: f64::NAN, independent: 0.0 };
         };
-        let error = if level.count > 1 { level.error(k) } else { f64::NAN };
-        Mean { value: level.mean[k], error, independent: level.count as f64 }
+        let count = self.count as f64;
+        let error = match self.count {
+            0 | 1 => f64::NAN,
+            _ => (self.squares[k] / (count * (count - 1.0))).sqrt(),
+        };
+        Mean { value, error, independent: count }
     }
 }
 

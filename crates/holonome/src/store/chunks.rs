@@ -1,9 +1,10 @@
 //! Chunk files of one array: names, the chunk being filled, and chunks read back.
 
+use super::blocks::Blocks;
 use super::checksum;
 use super::error::StoreError;
 use super::files;
-use super::schema::{CHUNK_NUMBERS_MAX, Series};
+use super::schema::{CHUNK_NUMBERS_MAX, Grid, Series};
 use crate::regular;
 use holonome_integrate::system::all_finite;
 use std::fmt::Write as _;
@@ -21,6 +22,8 @@ struct ChunkPath {
     name: String,
     /// `.0` for each dimension besides time: there is one chunk in those directions.
     suffix: String,
+    /// Blocks that the chunks of an ensemble are.
+    blocks: Option<Blocks>,
 }
 
 impl ChunkPath {
@@ -32,16 +35,63 @@ impl ChunkPath {
             temporary,
             name: String::new(),
             suffix: ".0".repeat(series.grid.lengths.len()),
+            blocks: series.grid.blocks.clone(),
         }
     }
 
     fn set(&mut self, chunk: usize) {
         self.name.clear();
         // Writing to a String cannot fail.
-        let _ = write!(self.name, ".tmp-c.{chunk}{}", self.suffix);
+        let _ = match &self.blocks {
+            None => write!(self.name, ".tmp-c.{chunk}{}", self.suffix),
+            Some(blocks) => write!(self.name, ".tmp-{}{}", block_key(blocks, chunk), self.suffix),
+        };
         self.temporary.set_file_name(&self.name);
         self.target.set_file_name(&self.name[".tmp-".len()..]);
     }
+}
+
+/// Name of a block's chunk in an array without dimensions of its own.
+fn block_key(blocks: &Blocks, block: usize) -> String {
+    let index = blocks.index(block as u64);
+    index.iter().fold("c".to_string(), |key, place| format!("{key}.{place}"))
+}
+
+/// Name of the file of a block in an array, with the bytes of its rows, one after the other, in
+/// `rows`.
+pub(super) fn block_file(
+    series: &Series,
+    blocks: &Blocks,
+    block: u64,
+    rows: &[f64],
+) -> (String, Vec<u8>) {
+    let mut name = block_key(blocks, block as usize);
+    name.push_str(&".0".repeat(series.grid.lengths.len()));
+    (name, sealed(rows.iter().map(|&number| stored(number)), f64::NAN.to_le_bytes(), &series.grid))
+}
+
+/// Name of the file of a block in the array of the trajectories' numbers, with its bytes.
+pub(super) fn block_of_numbers(blocks: &Blocks, block: u64, first: u64) -> (String, Vec<u8>) {
+    let numbers = blocks.range(block).map(|k| ((first + k) as i64).to_le_bytes());
+    let bytes = sealed(numbers, [0; NUMBER_BYTES], &Grid::in_blocks(blocks, Vec::new()));
+    (block_key(blocks, block as usize), bytes)
+}
+
+/// Bytes of a chunk of numbers and its checksum; the rest of the chunk is filled.
+fn sealed(
+    numbers: impl Iterator<Item = [u8; NUMBER_BYTES]>,
+    fill: [u8; NUMBER_BYTES],
+    grid: &Grid,
+) -> Vec<u8> {
+    let content = grid.chunk_bytes();
+    let mut bytes = Vec::with_capacity(content + checksum::LEN);
+    numbers.for_each(|number| bytes.extend_from_slice(&number));
+    while bytes.len() < content {
+        bytes.extend_from_slice(&fill);
+    }
+    bytes.resize(content + checksum::LEN, 0);
+    checksum::seal(&mut bytes);
+    bytes
 }
 
 /// Number of the chunk with a file name; `None` if it is not a chunk's.
@@ -288,8 +338,7 @@ pub(super) struct ChunkReader {
     /// Name of the array in the model.
     name: String,
     row: usize,
-    rows: usize,
-    chunk_rows: usize,
+    grid: Grid,
     /// Length of a file.
     file_bytes: usize,
     loaded: Option<usize>,
@@ -305,8 +354,7 @@ impl ChunkReader {
             path: ChunkPath::new(run, series),
             name: series.name.clone(),
             row: series.grid.row(),
-            rows: series.grid.rows,
-            chunk_rows: series.grid.chunk_rows,
+            grid: series.grid.clone(),
             file_bytes: series.grid.chunk_bytes() + checksum::LEN,
             loaded: None,
             bytes: Vec::new(),
@@ -319,7 +367,7 @@ impl ChunkReader {
         if self.row == 0 {
             return Ok(&[]);
         }
-        let (chunk, place) = (sample / self.chunk_rows, sample % self.chunk_rows);
+        let (chunk, place) = self.grid.place(sample);
         if self.loaded != Some(chunk) {
             self.loaded = None;
             self.load(chunk)?;
@@ -359,8 +407,16 @@ impl ChunkReader {
 
     /// Description of a chunk's content.
     fn describe(&self, chunk: usize) -> String {
-        let first = chunk * self.chunk_rows;
-        format!("rows {first} to {} of {}", self.rows.min(first + self.chunk_rows) - 1, self.name)
+        let rows = match &self.grid.blocks {
+            Some(blocks) => {
+                blocks.range(chunk as u64).start as usize..blocks.range(chunk as u64).end as usize
+            }
+            None => {
+                let first = chunk * self.grid.chunk_rows;
+                first..self.grid.rows.min(first + self.grid.chunk_rows)
+            }
+        };
+        format!("rows {} to {} of {}", rows.start, rows.end - 1, self.name)
     }
 }
 

@@ -5,7 +5,7 @@ use super::error::StoreError;
 use super::files::{self, Lock};
 use super::layout::Layout;
 use super::progress::StoredProgress;
-use super::schema::{Grid, Schema, Trajectories};
+use super::schema::{Grid, Schema};
 use super::values;
 use super::zarr;
 use serde::Serialize;
@@ -141,7 +141,7 @@ pub(super) fn remove_stale(parent: &Path) {
         let path = entry.path();
         let ended = builder(&entry.file_name().to_string_lossy()).is_some_and(has_ended);
         // The lock tells of processes on other machines.
-        if ended && path.join("run.lock").exists() && Lock::take(&path).is_ok() {
+        if ended && files::own(&path).join("run.lock").exists() && Lock::take(&path).is_ok() {
             let _ = fs::remove_dir_all(&path);
         }
     }
@@ -155,7 +155,7 @@ fn builder(name: &str) -> Option<u32> {
 }
 
 /// True if there is no process of this number, as far as the system tells.
-fn has_ended(process: u32) -> bool {
+pub(super) fn has_ended(process: u32) -> bool {
     let Ok(status) = fs::read_to_string(format!("/proc/{process}/stat")) else {
         return Path::new("/proc/self/stat").exists();
     };
@@ -184,6 +184,15 @@ fn empty(folder: &Path) -> io::Result<()> {
 
 /// Write the whole skeleton into an empty folder; `zarr.json`, which makes it a run, comes last.
 fn fill(folder: &Path, schema: &Schema, layout: &Layout) -> Result<Lock, StoreError> {
+    if schema.blocks().is_some() {
+        let own = files::own_of_ensemble(folder);
+        fs::create_dir(&own).map_err(|error| match error.kind() {
+            io::ErrorKind::AlreadyExists => StoreError::NotEmpty { path: folder.to_path_buf() },
+            _ => StoreError::write(&own, error),
+        })?;
+        // Readers that list the folder would warn of one that is not a group.
+        write_document(&own, &zarr::empty_group())?;
+    }
     let lock = Lock::create(folder)?;
     let documents = zarr::array_documents(schema);
     for (name, document) in &documents {
@@ -200,10 +209,15 @@ fn fill(folder: &Path, schema: &Schema, layout: &Layout) -> Result<Lock, StoreEr
         rest = others;
     }
     times.flush()?;
-    if let Some(Trajectories { stored, first, count }) = &schema.trajectories {
-        let numbers = (0..*count as i64).map(|k| *first as i64 + k);
-        let chunk_rows = Grid::new(*count, Vec::new()).chunk_rows;
-        chunks::write_integers(&folder.join(stored), numbers, chunk_rows)?;
+    for (axis, (_, values)) in
+        schema.trajectories.iter().flat_map(|all| &all.grid).zip(&layout.grid)
+    {
+        let mut writer = ChunkWriter::new(folder, &axis.series());
+        for value in values.iter() {
+            writer.make_room()?;
+            writer.push(1, std::slice::from_ref(value));
+        }
+        writer.flush()?;
     }
     for (axis, dimension) in schema.axes.iter().zip(&layout.dimensions) {
         for ((_, array), label) in axis.labels.iter().zip(&dimension.labels) {
@@ -226,12 +240,20 @@ fn fill(folder: &Path, schema: &Schema, layout: &Layout) -> Result<Lock, StoreEr
 
 /// Write the document of the group once more.
 pub(super) fn write_group(folder: &Path, schema: &Schema) -> Result<(), StoreError> {
-    write_document(folder, &zarr::group_document(schema, &zarr::array_documents(schema)))
+    files::replace(&folder.join("zarr.json"), group_text(schema).as_bytes())
+}
+
+/// Text of the document of the group.
+pub(super) fn group_text(schema: &Schema) -> String {
+    text_of(&zarr::group_document(schema, &zarr::array_documents(schema)))
+}
+
+fn text_of(document: &impl Serialize) -> String {
+    serde_json::to_string_pretty(document).expect("metadata are JSON") + "\n"
 }
 
 fn write_document(folder: &Path, document: &impl Serialize) -> Result<(), StoreError> {
-    let text = serde_json::to_string_pretty(document).expect("metadata are JSON") + "\n";
-    files::replace(&folder.join("zarr.json"), text.as_bytes())
+    files::replace(&folder.join("zarr.json"), text_of(document).as_bytes())
 }
 
 /// True if something has this name, even a dangling link.

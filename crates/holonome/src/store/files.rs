@@ -11,6 +11,21 @@ use std::path::{Path, PathBuf};
 pub(super) const TEMPORARY: &str = ".tmp-";
 const LOCK: &str = "run.lock";
 
+/// Folder within that of an ensemble with everything that is not an array.
+const OWN: &str = ".holonome";
+
+/// Folder of a run's own files beside its arrays: its root, or the hidden folder of an ensemble.
+pub(super) fn own(run: &Path) -> PathBuf {
+    let hidden = own_of_ensemble(run);
+    let is_folder = hidden.symlink_metadata().is_ok_and(|metadata| metadata.is_dir());
+    if is_folder { hidden } else { run.to_path_buf() }
+}
+
+/// Folder of an ensemble's own files.
+pub(super) fn own_of_ensemble(run: &Path) -> PathBuf {
+    run.join(OWN)
+}
+
 /// Temporary path of `target`: hidden, and in the same folder, because a rename works within one
 /// file system only.
 pub(super) fn temporary(target: &Path) -> PathBuf {
@@ -233,7 +248,7 @@ impl Lock {
     /// Take the lock in a folder that is being created; its file must be new, so two creators
     /// cannot both have it.
     pub(super) fn create(folder: &Path) -> Result<Lock, StoreError> {
-        let path = folder.join(LOCK);
+        let path = own(folder).join(LOCK);
         match File::create_new(&path) {
             Ok(file) => Lock::hold(folder, file),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
@@ -245,7 +260,7 @@ impl Lock {
 
     /// Take the lock of an existing run.
     pub(super) fn take(folder: &Path) -> Result<Lock, StoreError> {
-        let path = folder.join(LOCK);
+        let path = own(folder).join(LOCK);
         // A link may lead elsewhere, and a pipe would wait for its other end.
         if path.symlink_metadata().is_ok_and(|metadata| !metadata.is_file()) {
             return Err(StoreError::damaged(&path, "it is not a file"));

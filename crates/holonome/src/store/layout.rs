@@ -13,6 +13,10 @@ pub struct Layout {
     /// Numbers of the trajectories of an ensemble: a row of an array then belongs to a trajectory,
     /// at all times. `None` for a single trajectory: a row is then a sample.
     pub trajectories: Option<Range<u64>>,
+    /// Grid whose combinations are the trajectories, the last dimension running fastest: names and
+    /// values of its dimensions, which arrays have in place of that of the trajectories. Empty if
+    /// they are no grid.
+    pub grid: Vec<(String, Arc<[f64]>)>,
     /// The arrays, in the order in which [`Store::append`](super::Store::append) takes their rows.
     pub arrays: Vec<ArrayLayout>,
     /// Dimensions that the arrays name; see [`Layout::dimension`].

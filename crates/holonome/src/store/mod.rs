@@ -6,9 +6,23 @@
 //!   time/ q/ p/ …      one folder per array: zarr.json and the chunks c.0, c.1, … (c.0.0 for q, and so on)
 //!   component_3/ …     the coordinates that label the dimensions: 64-bit integers, or x, y, z
 //!   checkpoint.bin     what `resume` continues from: the number of samples, and the state
-//!   values.bin         numbers that the trajectories of an ensemble were given, if any
 //!   status.json        {"status", "samples", "summary", "crc32c"}: running, finished, failed or interrupted
 //!   run.lock           locked while a process writes here
+//! ```
+//!
+//! **Ensembles** are written by any number of processes, so that each chunk has one writer: all
+//! arrays are divided into the same [`Blocks`] of trajectories, and everything that is not an array
+//! lies in a hidden folder. See [`ensemble`].
+//!
+//! ```text
+//! grid.zarr/
+//!   zarr.json  time/  q/  …   as in a run; the chunks of an array are the blocks
+//!   done/c.k                  one byte, written when all else of block k is there
+//!   .holonome/
+//!     sums/k                  sums over the trajectories of block k
+//!     claims/k                the process that computes block k, while it does
+//!     values.bin              numbers that the trajectories were given, if any
+//!     status.json             as in a run
 //! ```
 //!
 //! **Why a kill at any instant leaves a readable run.** The sample times are known before the run,
@@ -38,9 +52,11 @@
 //! is called `time_` or `component_3_`.
 
 mod background;
+mod blocks;
 mod checksum;
 mod chunks;
 mod create;
+mod ensemble;
 mod error;
 mod export;
 mod files;
@@ -56,6 +72,9 @@ mod zarr;
 #[cfg(test)]
 pub(crate) mod tests;
 
+pub use blocks::Blocks;
+pub use ensemble::BlockStatus;
+pub(crate) use ensemble::{EnsembleStore, Taken};
 pub use error::StoreError;
 pub use export::{FORMATS, Format};
 pub(crate) use files::replace;

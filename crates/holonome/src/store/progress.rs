@@ -70,7 +70,7 @@ impl StoredProgress {
 
     /// Read `status.json`.
     pub(super) fn read(run: &Path) -> Result<StoredProgress, StoreError> {
-        let path = run.join(STATUS);
+        let path = files::own(run).join(STATUS);
         let damaged = |reason: &str| StoreError::damaged(&path, reason);
         let text = files::read_if_present(&path)?.ok_or_else(|| damaged("it is missing"))?;
         let text = String::from_utf8(text).map_err(|error| StoreError::damaged(&path, error))?;
@@ -85,24 +85,38 @@ impl StoredProgress {
 }
 
 impl<S: Serialize> StoredProgress<S> {
-    /// Replace `status.json`. Its last entry is the checksum of everything before it.
+    /// Replace `status.json`.
     pub(super) fn write(&self, run: &Path) -> Result<(), StoreError> {
-        let StoredProgress { status, samples, summary } = self;
-        files::replace_by(&run.join(STATUS), |sink| {
-            sink.write_all(b"{\"status\":")?;
-            serde_json::to_writer(&mut *sink, status)?;
-            write!(sink, ",\"samples\":{samples},\"summary\":")?;
-            // Its state may be large, so it is streamed instead of becoming a text in memory.
-            serde_json::to_writer(&mut *sink, summary)?;
+        files::replace_by(&files::own(run).join(STATUS), |sink| {
+            self.put(sink)?;
             let sum = files::checksum(sink)?;
             writeln!(sink, "{CHECKSUM}{sum:08x}\"}}")
         })
+    }
+
+    /// Name and content of `status.json`, for a small summary.
+    pub(super) fn file(&self) -> (&'static str, Vec<u8>) {
+        let mut bytes = Vec::new();
+        self.put(&mut bytes).expect("memory takes it");
+        let sum = crc32c::crc32c(&bytes);
+        bytes.extend(format!("{CHECKSUM}{sum:08x}\"}}\n").bytes());
+        (STATUS, bytes)
+    }
+
+    /// Write the content up to its last entry, which is the checksum of everything before it.
+    fn put(&self, sink: &mut impl Write) -> io::Result<()> {
+        let StoredProgress { status, samples, summary } = self;
+        sink.write_all(b"{\"status\":")?;
+        serde_json::to_writer(&mut *sink, status)?;
+        write!(sink, ",\"samples\":{samples},\"summary\":")?;
+        // Its state may be large, so it is streamed instead of becoming a text in memory.
+        Ok(serde_json::to_writer(&mut *sink, summary)?)
     }
 }
 
 /// Read `checkpoint.bin`; `None` if the run was stopped before its first checkpoint.
 pub(super) fn read_checkpoint(run: &Path) -> Result<Option<Checkpoint>, StoreError> {
-    let path = run.join(CHECKPOINT);
+    let path = files::own(run).join(CHECKPOINT);
     let Some(file) = files::read_if_present(&path)? else { return Ok(None) };
     let content = checksum::opened(&path, &file, "the checkpoint")?;
     let samples = content.strip_prefix(HEADER).and_then(|rest| rest.first_chunk());
@@ -117,7 +131,7 @@ pub(super) fn write_checkpoint(
     samples: usize,
     state: &impl Serialize,
 ) -> Result<(), StoreError> {
-    files::replace_by(&run.join(CHECKPOINT), |sink| {
+    files::replace_by(&files::own(run).join(CHECKPOINT), |sink| {
         sink.write_all(HEADER)?;
         sink.write_all(&(samples as u64).to_le_bytes())?;
         if let Err(error) = rmp_serde::encode::write_named(sink, state) {

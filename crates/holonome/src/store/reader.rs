@@ -1,11 +1,12 @@
 //! Reader of runs: finished, stopped, or still being written.
 
 use super::chunks::{self, ChunkReader};
+use super::ensemble;
 use super::error::StoreError;
 use super::files;
 use super::layout::{ArrayLayout, Dimension, Label, Role};
 use super::progress::{self, Status, StoredProgress};
-use super::schema::{Axis, Grid, Schema, Series};
+use super::schema::{Axis, Grid, GridAxis, Schema, Series};
 use super::zarr;
 use serde_json::{Map, Value};
 use std::io;
@@ -63,6 +64,9 @@ impl StoredRun {
         {
             progress.samples = checkpoint.samples;
         }
+        if let Some(blocks) = schema.blocks() {
+            progress.samples = ensemble::stored_in_order(path, &schema, blocks)? as usize;
+        }
         let (samples, planned) = (progress.samples, schema.rows());
         if samples > planned {
             return Err(StoreError::damaged(
@@ -100,6 +104,25 @@ impl StoredRun {
         Some(trajectories.first..trajectories.first + trajectories.count as u64)
     }
 
+    /// Names of the dimensions of a grid of trajectories, in the model; empty if they are none.
+    pub fn grid(&self) -> Vec<String> {
+        self.grid_axes().iter().map(|axis| axis.name.clone()).collect()
+    }
+
+    /// Values along the dimensions of a grid of trajectories.
+    pub fn grid_values(&self) -> Result<Vec<Vec<f64>>, StoreError> {
+        self.grid_axes().iter().map(|axis| self.values_along(axis)).collect()
+    }
+
+    fn grid_axes(&self) -> &[GridAxis] {
+        self.schema.trajectories.as_ref().map_or(&[], |all| &all.grid)
+    }
+
+    fn values_along(&self, axis: &GridAxis) -> Result<Vec<f64>, StoreError> {
+        let mut chunks = ChunkReader::new(&self.path, &axis.series());
+        (0..axis.length).map(|row| Ok(chunks.row(row)?[0])).collect()
+    }
+
     /// State of the last checkpoint, if there is one.
     pub fn checkpoint_state<T: serde::de::DeserializeOwned>(
         &self,
@@ -124,6 +147,7 @@ impl StoredRun {
     }
 
     /// Arrays besides time, in the order of the layout; dimensions have their names in the store.
+    /// The values of a grid of trajectories come first, as if each trajectory had its own.
     pub fn arrays(&self) -> Vec<ArrayLayout> {
         let axis = |&place: &usize| self.schema.axes[place].stored.clone();
         let array = |series: &Series| ArrayLayout {
@@ -133,7 +157,7 @@ impl StoredRun {
             description: series.description.clone(),
             attributes: series.attributes.clone(),
         };
-        self.schema.arrays.iter().map(array).collect()
+        self.all_series().iter().map(array).collect()
     }
 
     /// Quantities whose arrays have other names, with these: of two names that differ by case only,
@@ -160,22 +184,22 @@ impl StoredRun {
 
     /// Stored samples of an array, row after row, by its name in the model.
     pub fn read(&self, array: &str) -> Result<Vec<f64>, StoreError> {
-        self.read_series(self.series(array)?)
+        self.read_series(&self.series(array)?)
     }
 
     /// Reader of one row at a time, for arrays larger than memory.
     pub fn rows(&self, array: &str) -> Result<RowReader, StoreError> {
-        Ok(self.row_reader(self.series(array)?))
+        Ok(self.row_reader(&self.series(array)?))
     }
 
     /// Names of the numbers in a row of an array (at one time), as in the model language: `r[2].y`.
     pub fn column_names(&self, array: &str) -> Result<Vec<String>, StoreError> {
-        self.columns(self.series(array)?)
+        self.columns(&self.series(array)?)
     }
 
     /// Number of members of an array's family; 1 if it is not a family.
     pub fn members(&self, array: &str) -> Result<usize, StoreError> {
-        let axes = self.axes(self.series(array)?)?;
+        let axes = self.axes(&self.series(array)?)?;
         Ok(axes.iter().filter(|axis| axis.role == Role::Index).map(Dimension::len).product())
     }
 
@@ -206,8 +230,21 @@ impl StoredRun {
         self.schema
     }
 
+    /// Series of all arrays: those of the grid of trajectories, and the others.
+    pub(super) fn all_series(&self) -> Vec<Series> {
+        let grid = self.grid_axes().iter().map(GridAxis::series);
+        grid.chain(self.schema.arrays.iter().cloned()).collect()
+    }
+
     pub(super) fn row_reader(&self, series: &Series) -> RowReader {
-        RowReader { chunks: ChunkReader::new(&self.path, series), samples: self.rows_of(series) }
+        let grid = self.grid_axes();
+        let axis = grid.iter().position(|axis| axis.stored == series.stored);
+        let along = axis.map(|axis| {
+            let repeated = grid[axis + 1..].iter().map(|axis| axis.length).product();
+            (grid[axis].length, repeated)
+        });
+        let chunks = ChunkReader::new(&self.path, series);
+        RowReader { chunks, along, samples: self.rows_of(series) }
     }
 
     pub(super) fn read_axis(&self, axis: &Axis) -> Result<Dimension, StoreError> {
@@ -235,8 +272,8 @@ impl StoredRun {
         self.schema.axes.iter().try_for_each(|axis| self.read_axis(axis).map(|_| ()))
     }
 
-    fn series(&self, name: &str) -> Result<&Series, StoreError> {
-        let found = self.schema.arrays.iter().find(|series| series.name == name);
+    fn series(&self, name: &str) -> Result<Series, StoreError> {
+        let found = self.all_series().into_iter().find(|series| series.name == name);
         found.ok_or_else(|| StoreError::Mismatch { reason: format!("the run has no array {name}") })
     }
 
@@ -290,6 +327,9 @@ fn column_name(variable: &str, axes: &[Dimension], places: &[usize]) -> String {
 #[derive(Debug)]
 pub struct RowReader {
     chunks: ChunkReader,
+    /// For the values along a dimension of a grid: how many they are, and for how many
+    /// trajectories in a row each.
+    along: Option<(usize, usize)>,
     samples: usize,
 }
 
@@ -300,6 +340,6 @@ impl RowReader {
             let reason = format!("sample {sample} of {} stored", self.samples);
             return Err(StoreError::Mismatch { reason });
         }
-        self.chunks.row(sample)
+        self.chunks.row(self.along.map_or(sample, |(length, repeated)| sample / repeated % length))
     }
 }

@@ -1,6 +1,7 @@
 //! Schema of a store: a layout with every name, shape and chunk size settled, shared by the writer
 //! and the reader.
 
+use super::blocks::Blocks;
 use super::error::StoreError;
 use super::layout::{Layout, Role};
 use super::names::ClaimedNames;
@@ -28,7 +29,7 @@ pub(super) struct Schema {
     pub axes: Vec<Axis>,
 }
 
-/// Dimension of an ensemble's trajectories.
+/// Dimension of an ensemble's trajectories, or the dimensions of their grid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Trajectories {
     /// Name in the store.
@@ -37,6 +38,48 @@ pub(super) struct Trajectories {
     pub first: u64,
     /// Number of trajectories.
     pub count: usize,
+    /// Dimensions in place of the trajectories; empty if they are no grid.
+    pub grid: Vec<GridAxis>,
+    /// Blocks, each a chunk of every array; `None` for an ensemble of an earlier version.
+    pub blocks: Option<Blocks>,
+    /// Name of the array that tells which blocks are done.
+    pub done: String,
+}
+
+/// Dimension of a grid of trajectories.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct GridAxis {
+    /// Name of the parameter or variable.
+    pub name: String,
+    /// Name in the store.
+    pub stored: String,
+    /// Number of values.
+    pub length: usize,
+}
+
+impl Trajectories {
+    /// Names of the dimensions in the store.
+    pub(super) fn dimensions(&self) -> Vec<&str> {
+        match &self.grid[..] {
+            [] => vec![&self.stored],
+            grid => grid.iter().map(|axis| &*axis.stored).collect(),
+        }
+    }
+}
+
+impl GridAxis {
+    /// Values along the dimension, as an array.
+    pub(super) fn series(&self) -> Series {
+        Series {
+            name: self.name.clone(),
+            stored: self.stored.clone(),
+            description: format!("value of {}", self.name),
+            attributes: Map::new(),
+            timed: false,
+            axes: Vec::new(),
+            grid: Grid::new(self.length, Vec::new()),
+        }
+    }
 }
 
 /// One array along time, along trajectories, or along both.
@@ -72,7 +115,7 @@ pub(super) struct Axis {
     pub labels: Vec<(String, String)>,
 }
 
-/// Shape and chunks of an array: chunks divide the first dimension only.
+/// Shape and chunks of an array: chunks divide its rows only.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Grid {
     /// Rows of the whole array.
@@ -81,6 +124,8 @@ pub(super) struct Grid {
     pub lengths: Vec<usize>,
     /// Rows of a chunk.
     pub chunk_rows: usize,
+    /// Blocks of an ensemble, which its chunks are.
+    pub blocks: Option<Blocks>,
 }
 
 impl Axis {
@@ -98,7 +143,33 @@ impl Grid {
     pub(super) fn new(rows: usize, lengths: Vec<usize>) -> Grid {
         let row: usize = lengths.iter().product();
         let chunk_rows = (CHUNK_NUMBERS_MAX / row.max(1)).clamp(1, rows.max(1));
-        Grid { rows, lengths, chunk_rows }
+        Grid { rows, lengths, chunk_rows, blocks: None }
+    }
+
+    /// Array of an ensemble whose chunks are its blocks.
+    pub(super) fn in_blocks(blocks: &Blocks, lengths: Vec<usize>) -> Grid {
+        let rows = blocks.shape().iter().product::<u64>() as usize;
+        Grid { rows, lengths, chunk_rows: blocks.len() as usize, blocks: Some(blocks.clone()) }
+    }
+
+    /// Lengths of the dimensions of its rows, and of a chunk therein.
+    pub(super) fn outer(&self) -> (Vec<usize>, Vec<usize>) {
+        let lengths = |list: &[u64]| list.iter().map(|&length| length as usize).collect();
+        match &self.blocks {
+            Some(blocks) => (lengths(blocks.shape()), lengths(&blocks.chunk())),
+            None => (vec![self.rows], vec![self.chunk_rows]),
+        }
+    }
+
+    /// Chunk of a row, and its place therein.
+    pub(super) fn place(&self, row: usize) -> (usize, usize) {
+        match &self.blocks {
+            Some(blocks) => {
+                let (block, place) = blocks.of(row as u64);
+                (block as usize, place as usize)
+            }
+            None => (row / self.chunk_rows, row % self.chunk_rows),
+        }
     }
 
     /// Length of a row.
@@ -113,6 +184,11 @@ impl Grid {
 }
 
 impl Schema {
+    /// Blocks of an ensemble; `None` for a run, and for an ensemble of an earlier version.
+    pub(super) fn blocks(&self) -> Option<&Blocks> {
+        self.trajectories.as_ref()?.blocks.as_ref()
+    }
+
     /// Number of rows of every array: samples, or trajectories.
     pub(super) fn rows(&self) -> usize {
         self.trajectories.as_ref().map_or(self.time.grid.rows, |trajectories| trajectories.count)
@@ -136,10 +212,13 @@ impl Schema {
             axes: Vec::new(),
             grid: Grid::new(samples, Vec::new()),
         };
-        let trajectories = layout.trajectories.clone().map(|range| Trajectories {
+        let mut trajectories = layout.trajectories.clone().map(|range| Trajectories {
             stored: names.claim("trajectory"),
             first: range.start,
             count: (range.end - range.start) as usize,
+            grid: Vec::new(),
+            blocks: None,
+            done: names.claim("done"),
         });
         let mut axes = Vec::with_capacity(layout.dimensions.len());
         for dimension in &layout.dimensions {
@@ -161,18 +240,32 @@ impl Schema {
         let place = |name: &String| {
             layout.dimensions.iter().position(|known| known.name == *name).unwrap_or(0)
         };
+        if let Some(trajectories) = &mut trajectories {
+            for (name, values) in &layout.grid {
+                let (name, stored, length) = (name.clone(), names.claim(name), values.len());
+                trajectories.grid.push(GridAxis { name, stored, length });
+            }
+            let shape = match &trajectories.grid[..] {
+                [] => vec![trajectories.count as u64],
+                grid => grid.iter().map(|axis| axis.length as u64).collect(),
+            };
+            let width = |array: &super::ArrayLayout| {
+                let own = array.dimensions.iter().map(|name| axes[place(name)].length);
+                own.product::<usize>() * if array.once { 1 } else { samples }
+            };
+            let widths: Vec<usize> = layout.arrays.iter().map(width).collect();
+            trajectories.blocks = Some(Blocks::choose(shape, &widths));
+        }
         let series = |(array, stored): (&super::ArrayLayout, String)| {
             let places: Vec<usize> = array.dimensions.iter().map(place).collect();
             let mut lengths: Vec<usize> = places.iter().map(|&axis| axes[axis].length).collect();
             let timed = !array.once;
-            let rows = match &trajectories {
-                None => samples,
-                Some(trajectories) => {
-                    if timed {
-                        lengths.insert(0, samples);
-                    }
-                    trajectories.count
-                }
+            if timed && trajectories.is_some() {
+                lengths.insert(0, samples);
+            }
+            let grid = match trajectories.as_ref().and_then(|all| all.blocks.as_ref()) {
+                None => Grid::new(samples, lengths),
+                Some(blocks) => Grid::in_blocks(blocks, lengths),
             };
             Series {
                 name: array.name.clone(),
@@ -181,12 +274,23 @@ impl Schema {
                 attributes: array.attributes.clone(),
                 timed,
                 axes: places,
-                grid: Grid::new(rows, lengths),
+                grid,
             }
         };
         let arrays = layout.arrays.iter().zip(stored).map(series).collect();
         let (attributes, ending) = (layout.attributes.clone(), Map::new());
         Ok(Schema { attributes, ending, time, trajectories, arrays, axes })
+    }
+}
+
+impl Layout {
+    /// Blocks of an ensemble's trajectories.
+    ///
+    /// # Errors
+    /// If parts of the layout do not fit together.
+    pub(crate) fn blocks(&self) -> Result<Blocks, StoreError> {
+        let schema = Schema::new(self, true)?;
+        Ok(schema.blocks().cloned().expect("it is the layout of an ensemble"))
     }
 }
 

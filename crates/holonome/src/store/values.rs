@@ -15,7 +15,7 @@ pub(super) fn write(run: &Path, values: &[Arc<[f64]>]) -> Result<(), StoreError>
     if values.is_empty() {
         return Ok(());
     }
-    files::replace_by(&run.join(VALUES), |sink| {
+    files::replace_by(&files::own(run).join(VALUES), |sink| {
         for number in values.iter().flat_map(|list| list.iter()) {
             sink.write_all(&number.to_le_bytes())?;
         }
@@ -32,7 +32,7 @@ pub(crate) fn read_values(
     run: &Path,
     lengths: impl Iterator<Item = usize>,
 ) -> Result<Vec<Arc<[f64]>>, StoreError> {
-    let path = run.join(VALUES);
+    let path = files::own(run).join(VALUES);
     let file = files::read_if_present(&path)?
         .ok_or_else(|| StoreError::damaged(&path, "it is missing"))?;
     let mut rest = checksum::opened(&path, &file, "the values")?;

@@ -7,11 +7,12 @@
 //! separator `.`: with `/`, each chunk of a family would need folders of its own. Consolidated
 //! metadata are zarr-python's convention; xarray looks for them first and then reads a single file.
 
+use super::blocks::Blocks;
 use super::checksum;
 use super::error::StoreError;
 use super::layout::Role;
 use super::names;
-use super::schema::{Axis, Grid, Schema, Series, Trajectories};
+use super::schema::{Axis, Grid, GridAxis, Schema, Series, Trajectories};
 use holonome_figures::text::{acts, visible};
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
@@ -20,6 +21,8 @@ use std::path::Path;
 
 /// Number of this format.
 const FORMAT: u64 = 3;
+/// Number of the format of ensembles in blocks.
+const BLOCKS_FORMAT: u64 = 4;
 /// Number of the format before, in which attributes are structures: it is read as well.
 const FORMAT_OF_STRUCTURES: u64 = 2;
 /// Key among the checksums of the checksum of the run's own metadata of its arrays.
@@ -50,6 +53,8 @@ const ENDING_GROUPS: [&str; 3] = ["drift.", "error.", "cost."];
 enum ArrayRole {
     Time,
     Trajectory,
+    Grid,
+    Done,
     Variable,
     Label,
     #[serde(untagged)]
@@ -69,7 +74,7 @@ pub(super) struct ArrayDocument {
     chunk_grid: Extension,
     chunk_key_encoding: Extension,
     fill_value: FillValue,
-    codecs: [Extension; 2],
+    codecs: Vec<Extension>,
     attributes: ArrayAttributes,
     dimension_names: Vec<String>,
 }
@@ -134,6 +139,12 @@ struct GroupAttributes {
     own: Map<String, Value>,
     #[serde(rename = "holonome_format")]
     format: Option<Value>,
+    /// Number of trajectories in a full block of an ensemble.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    block: Option<u64>,
+    /// Lengths of a block in the dimensions of the trajectories.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    block_shape: Option<Vec<u64>>,
     /// Checksums of the attributes by name, as JSON in a text: a run is resumed from these.
     #[serde(rename = "holonome_checksums")]
     checksums: Option<Value>,
@@ -167,7 +178,7 @@ struct Consolidated<M> {
 /// Documents of all arrays (time, variables, coordinates) in the order of the group.
 pub(super) fn array_documents(schema: &Schema) -> Vec<Document> {
     let mut documents = vec![series_document(schema, &schema.time, ArrayRole::Time)];
-    documents.extend(schema.trajectories.iter().map(trajectory_document));
+    documents.extend(schema.trajectories.iter().flat_map(|all| outer_documents(schema, all)));
     documents.extend(
         schema.arrays.iter().map(|series| series_document(schema, series, ArrayRole::Variable)),
     );
@@ -186,16 +197,25 @@ pub(super) fn group_document<'a>(schema: &'a Schema, arrays: &'a [Document]) -> 
         let value = if STRUCTURES.contains(&key.as_str()) { text_of(value) } else { value.clone() };
         (key.clone(), value)
     };
+    let blocks = schema.blocks();
+    let format = if blocks.is_some() { BLOCKS_FORMAT } else { FORMAT };
     GroupDocument {
         zarr_format: 3,
         node_type: "group",
         attributes: GroupAttributes {
             own: attributes().map(stored).collect(),
-            format: Some(FORMAT.into()),
+            format: Some(format.into()),
+            block: blocks.map(Blocks::len),
+            block_shape: blocks.map(Blocks::chunk),
             checksums: Some(text_of(&checksums)),
         },
         consolidated_metadata: Consolidated { kind: "inline", must_understand: false, metadata },
     }
+}
+
+/// Document of a group without arrays.
+pub(super) fn empty_group() -> Value {
+    serde_json::json!({ "zarr_format": 3, "node_type": "group", "attributes": {} })
 }
 
 fn checksum_of_value(value: &Value) -> String {
@@ -237,13 +257,38 @@ fn series_document(schema: &Schema, series: &Series, role: ArrayRole) -> Documen
     };
     let mut dimensions = Vec::new();
     let of_an_ensemble = schema.trajectories.as_ref().filter(|_| role == ArrayRole::Variable);
-    dimensions.extend(of_an_ensemble.map(|trajectories| trajectories.stored.as_str()));
-    if series.timed || of_an_ensemble.is_none() {
+    dimensions.extend(of_an_ensemble.iter().flat_map(|all| all.dimensions()));
+    if role == ArrayRole::Grid {
+        dimensions.push(series.stored.as_str());
+    } else if series.timed || of_an_ensemble.is_none() {
         dimensions.push(schema.time.stored.as_str());
     }
     dimensions.extend(axes.iter().map(|axis| axis.stored.as_str()));
     let document = ArrayDocument::new(NUMBERS, &series.grid, &dimensions, attributes);
     (series.stored.clone(), document)
+}
+
+/// Documents of the dimensions of the trajectories, and of the array that tells which of their
+/// blocks are done.
+fn outer_documents(schema: &Schema, trajectories: &Trajectories) -> Vec<Document> {
+    let mut documents = match &trajectories.grid[..] {
+        [] => vec![trajectory_document(trajectories)],
+        grid => grid
+            .iter()
+            .map(|axis| series_document(schema, &axis.series(), ArrayRole::Grid))
+            .collect(),
+    };
+    if let Some(blocks) = &trajectories.blocks {
+        let attributes = ArrayAttributes {
+            role: Some(ArrayRole::Done),
+            description: Some("1 for each block of trajectories that is done".to_string()),
+            ..ArrayAttributes::default()
+        };
+        let grid = Grid { chunk_rows: 1, ..Grid::new(blocks.count() as usize, Vec::new()) };
+        let document = ArrayDocument::new(BYTES, &grid, &["block"], attributes);
+        documents.push((trajectories.done.clone(), document));
+    }
+    documents
 }
 
 fn trajectory_document(trajectories: &Trajectories) -> Document {
@@ -253,7 +298,10 @@ fn trajectory_document(trajectories: &Trajectories) -> Document {
         first: Some(trajectories.first),
         ..ArrayAttributes::default()
     };
-    let grid = Grid::new(trajectories.count, Vec::new());
+    let grid = match &trajectories.blocks {
+        Some(blocks) => Grid::in_blocks(blocks, Vec::new()),
+        None => Grid::new(trajectories.count, Vec::new()),
+    };
     let document = ArrayDocument::new(INTEGERS, &grid, &[&trajectories.stored], attributes);
     (trajectories.stored.clone(), document)
 }
@@ -284,6 +332,9 @@ fn axis_documents(axis: &Axis) -> Vec<Document> {
 type Form = (&'static str, FillValue, Extension);
 const NUMBERS: Form = ("float64", FillValue::Text("NaN"), Extension::BYTES);
 const INTEGERS: Form = ("int64", FillValue::Integer(0), Extension::BYTES);
+/// Single bytes, which need neither an order nor a checksum.
+const BYTES: Form =
+    ("uint8", FillValue::Integer(0), Extension { name: "bytes", configuration: None });
 const TEXTS: Form =
     ("string", FillValue::Text(""), Extension { name: "vlen-utf8", configuration: None });
 
@@ -299,10 +350,12 @@ impl ArrayDocument {
         dimensions: &[&str],
         attributes: ArrayAttributes,
     ) -> ArrayDocument {
-        let shape: Vec<usize> = [grid.rows].iter().chain(&grid.lengths).copied().collect();
+        let (outer, chunk) = grid.outer();
+        let shape: Vec<usize> = outer.iter().chain(&grid.lengths).copied().collect();
         // A chunk has at least one place in each direction, even where the array has none.
-        let chunk =
-            [grid.chunk_rows].iter().chain(&grid.lengths).map(|&length| length.max(1)).collect();
+        let chunk = chunk.iter().chain(&grid.lengths).map(|&length| length.max(1)).collect();
+        let sum =
+            (data_type != "uint8").then_some(Extension { name: "crc32c", configuration: None });
         let extension = |name, of| Extension { name, configuration: Some(of) };
         ArrayDocument {
             zarr_format: 3,
@@ -312,7 +365,7 @@ impl ArrayDocument {
             chunk_grid: extension("regular", Configuration::ChunkShape(chunk)),
             chunk_key_encoding: extension("default", Configuration::Separator(".")),
             fill_value,
-            codecs: [codec, Extension { name: "crc32c", configuration: None }],
+            codecs: std::iter::once(codec).chain(sum).collect(),
             attributes,
             dimension_names: dimensions.iter().map(|name| name.to_string()).collect(),
         }
@@ -378,12 +431,14 @@ pub(super) fn schema_from_group(path: &Path, document: &[u8]) -> Result<Schema, 
 fn parse(document: &[u8]) -> Result<(Schema, IndexMap<String, String>), String> {
     let group: StoredGroup =
         serde_json::from_slice(document).map_err(|error| format!("zarr.json: {error}"))?;
-    let GroupAttributes { own: attributes, format, checksums } = group.attributes;
+    let GroupAttributes { own: attributes, format, block_shape, checksums, .. } = group.attributes;
     match format {
-        Some(format) if format == FORMAT || format == FORMAT_OF_STRUCTURES => {}
+        Some(format)
+            if [FORMAT_OF_STRUCTURES, FORMAT, BLOCKS_FORMAT].map(Value::from).contains(&format) => {
+        }
         Some(format) => {
             return Err(format!(
-                "it has format {format}, this program reads format {FORMAT}: run its model again, or read its arrays with any reader of Zarr"
+                "it has format {format}, this program reads formats up to {BLOCKS_FORMAT}: run its model again, or read its arrays with any reader of Zarr"
             ));
         }
         None => {
@@ -403,6 +458,7 @@ fn parse(document: &[u8]) -> Result<(Schema, IndexMap<String, String>), String> 
     }
     let mut time = None;
     let mut trajectories = None;
+    let (mut grid, mut done) = (Vec::new(), String::new());
     let mut variables = Vec::new();
     let mut axes: Vec<Axis> = Vec::new();
     for (stored, document) in group.consolidated_metadata.metadata {
@@ -418,8 +474,14 @@ fn parse(document: &[u8]) -> Result<(Schema, IndexMap<String, String>), String> 
             Some(ArrayRole::Time) => time = Some((stored, array)),
             Some(ArrayRole::Trajectory) => {
                 let first = array.attributes.first.unwrap_or_default();
-                trajectories = Some(Trajectories { stored, first, count: array.shape[0] });
+                trajectories = Some((stored, first, array.shape[0]));
             }
+            Some(ArrayRole::Grid) => grid.push(GridAxis {
+                name: array.attributes.model_name.unwrap_or_else(|| stored.clone()),
+                stored,
+                length: array.shape[0],
+            }),
+            Some(ArrayRole::Done) => done = stored,
             Some(ArrayRole::Variable) => variables.push((stored, array)),
             Some(ArrayRole::Axis(role)) => read_label(&mut axes, stored, array, role),
             // Only members of a family need several labels.
@@ -429,13 +491,14 @@ fn parse(document: &[u8]) -> Result<(Schema, IndexMap<String, String>), String> 
     }
     let (stored, array) = time.ok_or("it has no array of times")?;
     let time = Series { name: "t".to_string(), ..read_series(&axes, None, stored, array)? };
+    let trajectories = trajectories_of(trajectories, grid, block_shape, done)?;
     let (rows, of) = match &trajectories {
         Some(trajectories) => (trajectories.count, "trajectories"),
         None => (time.grid.rows, "times"),
     };
     let mut arrays = Vec::with_capacity(variables.len());
     for (stored, array) in variables {
-        let of_an_ensemble = trajectories.as_ref().map(|_| time.stored.as_str());
+        let of_an_ensemble = trajectories.as_ref().map(|all| (time.stored.as_str(), all));
         let series = read_series(&axes, of_an_ensemble, stored, array)?;
         if series.grid.rows != rows {
             return Err(format!("{} has {} rows for {rows} {of}", series.stored, series.grid.rows));
@@ -460,15 +523,51 @@ fn read_label(axes: &mut Vec<Axis>, stored: String, mut array: StoredArray, role
     }
 }
 
-/// Series of an array; `time` is the name of the dimension that may come second, in an ensemble.
+/// Trajectories of an ensemble: their own dimension, or those of a grid.
+fn trajectories_of(
+    own: Option<(String, u64, usize)>,
+    grid: Vec<GridAxis>,
+    block_shape: Option<Vec<u64>>,
+    done: String,
+) -> Result<Option<Trajectories>, String> {
+    let (stored, first, count) = match own {
+        Some(own) if grid.is_empty() => own,
+        None if grid.is_empty() => return Ok(None),
+        _ => {
+            let count = grid.iter().try_fold(1usize, |all, axis| all.checked_mul(axis.length));
+            let count = count.ok_or("its grid is larger than this computer can address")?;
+            ("trajectory".to_string(), 0, count)
+        }
+    };
+    let shape = match &grid[..] {
+        [] => vec![count as u64],
+        grid => grid.iter().map(|axis| axis.length as u64).collect(),
+    };
+    let blocks = match block_shape {
+        None => None,
+        Some(chunk) => Some(
+            Blocks::of_chunks(&shape, &chunk)
+                .ok_or("the attribute 'block_shape' is not that of its arrays")?,
+        ),
+    };
+    Ok(Some(Trajectories { stored, first, count, grid, blocks, done }))
+}
+
+/// Series of an array; in an ensemble given with the name of the dimension of the time, which may
+/// follow those of the trajectories.
 fn read_series(
     axes: &[Axis],
-    time: Option<&str>,
+    ensemble: Option<(&str, &Trajectories)>,
     stored: String,
     array: StoredArray,
 ) -> Result<Series, String> {
-    let timed = time.is_none() || array.dimension_names.get(1).map(String::as_str) == time;
-    let leading = if time.is_some() && timed { 2 } else { 1 };
+    let outer = ensemble.map_or(1, |(_, all)| all.dimensions().len());
+    let second = array.dimension_names.get(outer).map(String::as_str);
+    let timed = ensemble.is_none_or(|(time, _)| second == Some(time));
+    let leading = outer + usize::from(ensemble.is_some() && timed);
+    if array.shape.len() < leading {
+        return Err(format!("metadata of {stored}: it lacks the dimensions of the trajectories"));
+    }
     let place = |dimension: &String| axes.iter().position(|axis| axis.stored == *dimension);
     let places: Option<Vec<usize>> = array.dimension_names[leading..].iter().map(place).collect();
     let places = places.ok_or_else(|| format!("{stored} has a dimension without coordinates"))?;
@@ -491,7 +590,10 @@ fn read_series(
         attributes,
         timed,
         axes: places,
-        grid: Grid::new(array.shape[0], array.shape[1..].to_vec()),
+        grid: match ensemble.and_then(|(_, all)| all.blocks.as_ref()) {
+            Some(blocks) => Grid::in_blocks(blocks, array.shape[outer..].to_vec()),
+            None => Grid::new(array.shape[0], array.shape[outer..].to_vec()),
+        },
     })
 }
 
@@ -516,7 +618,7 @@ mod tests {
         let arrays = array_documents(&schema);
         let good = json!(group_document(&schema, &arrays)).to_string();
         for (from, to) in [
-            ("\"holonome_format\":3", "\"holonome_format\":4"),
+            ("\"holonome_format\":3", "\"holonome_format\":5"),
             ("\"holonome_format\":3", "\"other\":3"),
             ("\"holonome_checksums\"", "\"checksums\""),
             ("\"holonome_role\":\"time\"", "\"holonome_role\":\"clock\""),

@@ -241,7 +241,7 @@ impl<'a> Collector<'a> {
         let mut once = self.batch.rows[recorded..].iter_mut();
         let len = self.simulation.problem.model.parameter_values.len();
         let parameters = &self.parameters[number * len..(number + 1) * len];
-        for slots in &self.sweep.varied {
+        for slots in &self.sweep.stored {
             let width = slots.len();
             if let Some(rows) = once.next() {
                 rows[number * width..(number + 1) * width]

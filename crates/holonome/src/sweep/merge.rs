@@ -1,10 +1,12 @@
 //! Merging of the parts of an ensemble into the result of a single run.
 
-use super::{Sweep, SweepSummary, Tally};
+use super::blocks::BlockResult;
+use super::tally::Tally;
+use super::{Sweep, SweepSummary};
 use crate::error::Error;
-use crate::output::Output;
-use crate::store::{RowReader, Status, Store, StoredRun};
+use crate::store::{EnsembleStore, Status, StoreError, StoredRun};
 use crate::summary::StoredSummary;
+use holonome_integrate::averages::Moments;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -62,48 +64,67 @@ pub fn merge(out: impl AsRef<Path>, parts: &[PathBuf]) -> Result<SweepSummary, E
         )));
     }
     sweep.range = 0..expected;
-    let store = Store::create(out, &sweep.layout()).map_err(Error::store)?;
-    join(&mut sweep, store, &opened).inspect_err(|_| {
+    let (store, created) =
+        EnsembleStore::create_or_open(out, &sweep.layout()).map_err(Error::store)?;
+    if !created {
+        return Err(Error::store(StoreError::NotEmpty { path: out.to_path_buf() }));
+    }
+    join(&sweep, &store, &opened).inspect_err(|_| {
         // Half an ensemble is of no use, and the next attempt needs its place; a failure of the
         // removal would not matter to the user.
         let _ = std::fs::remove_dir_all(out);
     })
 }
 
-/// Append the rows of all parts.
+/// Write the rows of all parts.
 fn join(
-    sweep: &mut Sweep,
-    mut store: Store,
+    sweep: &Sweep,
+    store: &EnsembleStore,
     parts: &[(Range<u64>, &PathBuf, StoredRun)],
 ) -> Result<SweepSummary, Error> {
-    let out = store.path().to_path_buf();
     let mut wall_seconds = 0.0;
-    for (range, path, run) in parts {
-        let arrays = run.arrays();
-        let mut readers: Vec<RowReader> = arrays
-            .iter()
-            .map(|array| run.rows(&array.name))
-            .collect::<Result<_, _>>()
-            .map_err(Error::store)?;
-        for row in 0..(range.end - range.start) as usize {
-            let rows: Vec<&[f64]> = readers
-                .iter_mut()
-                .map(|reader| reader.row(row))
-                .collect::<Result<_, _>>()
-                .map_err(Error::store)?;
-            store.append(&rows).map_err(Error::store)?;
-        }
-        let tally: Tally = run.checkpoint_state().map_err(Error::store)?.ok_or_else(|| {
-            Error::option(format!("{} has no checkpoint: run that part again", path.display()))
-        })?;
-        sweep.tally.join(tally);
+    let mut all = sweep.empty_tally();
+    for (_, path, run) in parts {
+        all.join(tally_of(sweep, path, run)?);
         wall_seconds += StoredSummary::from(run.summary()).cost.unwrap_or_default().wall_seconds;
     }
-    store.checkpoint(&sweep.tally).map_err(Error::store)?;
-    let mut output = Output::Folder(Box::new(store));
-    let mut summary = sweep.summary(Some(out), wall_seconds, false);
-    summary.measures = sweep.measured(&output).map_err(Error::store)?;
-    let ending = || summary.ending(Status::Finished);
-    output.finish(Status::Finished, &summary, ending).map_err(Error::store)?;
-    Ok(summary)
+    // What is not known for each block is counted with the first one.
+    let measures = all.measures.len();
+    all.measures = vec![Moments::default(); measures];
+    let names: Vec<String> = sweep.layout().arrays.into_iter().map(|array| array.name).collect();
+    let mut rest = parts.iter();
+    let (mut readers, mut part) = (Vec::new(), 0..0);
+    for block in 0..store.blocks().count() {
+        let mut result = BlockResult {
+            rows: vec![Vec::new(); names.len()],
+            tally: std::mem::replace(&mut all, Tally::new(0, measures)),
+        };
+        for trajectory in store.blocks().range(block) {
+            while trajectory >= part.end
+                && let Some((range, _, run)) = rest.next()
+            {
+                let opened = names.iter().map(|name| run.rows(name)).collect::<Result<_, _>>();
+                (readers, part) = (opened.map_err(Error::store)?, range.clone());
+            }
+            for (rows, reader) in result.rows.iter_mut().zip(&mut readers) {
+                let row = reader.row((trajectory - part.start) as usize).map_err(Error::store)?;
+                rows.extend_from_slice(row);
+            }
+        }
+        sweep.measure(&mut result);
+        store.write(block, &result.rows, &result.tally).map_err(Error::store)?;
+    }
+    Ok(sweep.ended(store, wall_seconds)?.expect("all blocks are written"))
+}
+
+/// Sums over the trajectories of a part.
+fn tally_of(sweep: &Sweep, path: &Path, run: &StoredRun) -> Result<Tally, Error> {
+    match run.checkpoint_state().map_err(Error::store)? {
+        // A part of an earlier version.
+        Some(tally) => Ok(tally),
+        None => {
+            let store = EnsembleStore::open(path).map_err(Error::store)?;
+            sweep.joined(&store, 0..store.blocks().count())
+        }
+    }
 }

@@ -1,57 +1,62 @@
 //! Ensembles: one model, many initial values or parameters.
 //!
 //! A trajectory depends on its number alone, and rows are stored in the order of numbers, so stored
-//! results do not depend on threads, lanes or parts. The store is that of a run, with trajectories
-//! in place of samples; so are its checkpoints.
+//! results do not depend on threads, lanes, parts or processes. Trajectories are computed and stored
+//! in blocks, by one process or by many that share a folder and nothing else; sums over the
+//! trajectories are stored for each block and joined in the order of the blocks.
 
 mod batch;
+mod blocks;
+mod difference;
+mod environment;
 mod lanes;
 mod merge;
+mod status;
+mod tally;
 #[cfg(test)]
 mod tests;
 
+pub use blocks::Share;
+use blocks::{BlockResult, Steps, TASK_NUMBERS, TASKS_PER_THREAD};
+use difference::difference;
 use lanes::SweepLanes;
 pub use merge::merge;
+pub use status::{SweepStatus, status};
+use tally::Tally;
 
 use crate::arrays::{Array, Arrays};
-use crate::backend;
 use crate::error::Error;
 use crate::footprint::Footprint;
+use crate::hold;
 use crate::kernels::{CompiledLanes, CompiledStep, Parametric, StepSource};
 use crate::measure::Table;
 use crate::options::{RunOptions, Settings, SweepOptions};
-use crate::output::{Output, RunFolder, Session};
 use crate::policy::LONGEST_LANE_STEP;
 use crate::problem::Problem;
-use crate::recording::{CHECKPOINT_INTERVAL, Place, RecordedArray, RunMeasure};
+use crate::recording::{Place, RecordedArray, RunMeasure};
 use crate::serial;
 use crate::simulation::{
     OF_MODELS, Parameters, Resumed, Simulation, Trajectory, failed_names, open_run,
-    reference_state, stored, stored_options, unreadable,
+    reference_state, stored, stored_options,
 };
 use crate::starts::Starts;
 use crate::step::{Program, Start};
-use crate::store::{
-    ArrayLayout, Checkpoint, Dimension, Layout, ResumedStore, Status, Store, StoreError,
-    read_values,
-};
+use crate::store::{ArrayLayout, Dimension, EnsembleStore, Layout, Status, read_values};
 use crate::summary::{self, Drift, Drifts, Ending, Relative, RunCost, is_varying, large_drifts};
-use batch::{BatchResult, EventCount, EventCounts, compute};
-use holonome_integrate::averages::{BlockAverages, Mean};
+use batch::EventCount;
+use holonome_integrate::averages::{Mean, Moments};
 use holonome_integrate::ensemble;
-use holonome_integrate::exact;
 use holonome_integrate::method::MethodTreatment;
 use holonome_integrate::observer::Control;
 use holonome_integrate::plan::Stepping;
-use holonome_integrate::state::{Cost, StepState};
+use holonome_integrate::state::StepState;
 use holonome_integrate::system::System;
 use holonome_model::elaborate::model::Measured;
 use holonome_model::functional::Source;
 use holonome_model::treatment::InvariantGroup;
 use holonome_model::treatment::feedback::gain_name;
 use holonome_words::option;
-use rayon::prelude::*;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::ops::{Index, Not, Range};
@@ -69,49 +74,18 @@ pub struct Sweep {
     range: Range<u64>,
     /// Slots of each parameter that differs between trajectories.
     varied: Vec<Range<usize>>,
+    /// Those of them that are stored, because no dimension of the grid has their values.
+    stored: Vec<Range<usize>>,
     reference: Option<Vec<f64>>,
-    tally: Tally,
+    /// Kernels of lanes; `None` if the ensemble allows none.
+    lanes: OnceLock<Option<SweepLanes>>,
     /// Simulations without failed claims, by the names of these.
     left: Mutex<BTreeMap<Vec<String>, Arc<Simulation>>>,
     /// Step of trajectories that leave their lanes, if it is too long for runs by themselves.
     left_lanes: OnceLock<Option<CompiledStep>>,
-    folder: RunFolder,
+    /// Folder of the ensemble, once it is open.
+    store: Option<EnsembleStore>,
 }
-
-/// Results of the trajectories so far.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
-struct Tally {
-    done: u64,
-    /// Largest deviations of every group, at the end and at any time.
-    #[serde(with = "exact::list")]
-    last: Vec<f64>,
-    #[serde(with = "exact::list")]
-    max: Vec<f64>,
-    /// Relative deviations: over the scales of the groups' terms.
-    #[serde(default, with = "exact::list")]
-    relative_last: Vec<f64>,
-    #[serde(default, with = "exact::list")]
-    relative_max: Vec<f64>,
-    /// Losses of every group.
-    #[serde(default, with = "exact::list")]
-    loss_last: Vec<f64>,
-    #[serde(default, with = "exact::list")]
-    loss_max: Vec<f64>,
-    steps: u64,
-    cost: Cost,
-    failed: u64,
-    /// Number of trajectories whose start `--project-initial` moved far.
-    #[serde(default)]
-    far: u64,
-    /// Events that trajectories met.
-    #[serde(default)]
-    met: EventCounts,
-    /// The first failures, for the user.
-    failures: Vec<(u64, String)>,
-}
-
-/// Maximum number of failures reported; the others are counted, and marked in the store.
-const SHOWN_FAILURES: usize = 5;
 
 /// Progress of an ensemble, for a progress bar.
 #[derive(Clone, Copy, Debug)]
@@ -159,11 +133,18 @@ pub struct SweepSummary {
     /// The first trajectories that failed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<FailedTrajectory>,
+    /// Number of trajectories that others have yet to compute, or that are left after a stop.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub missing: u64,
     /// True if it was stopped before its end.
     #[serde(skip_serializing_if = "Not::not")]
     pub interrupted: bool,
     /// Warnings for the user.
     pub warnings: Vec<String>,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// A trajectory that ended early.
@@ -201,24 +182,6 @@ impl Index<&str> for SweepSolution {
 struct SweepAttributes<'a> {
     parameters: Parameters,
     sweep: &'a SweepOptions,
-}
-
-/// Maximum number of trajectories of a task: enough for lanes to refill, few enough to spread over
-/// threads.
-const TASK_TRAJECTORIES: u64 = 256;
-
-/// Maximum number of values in a task, unless one vector of trajectories has more.
-const TASK_NUMBERS: usize = 1 << 21;
-
-/// Number of tasks per thread between two writes.
-const TASKS_PER_THREAD: usize = 2;
-
-/// Number of trajectories of a task, of `count` trajectories in so many tasks at a time: vectors of
-/// `least` of them, each with a row of so many numbers.
-fn task_length(count: u64, tasks: u64, least: u64, row: usize) -> u64 {
-    let share = count.div_ceil(tasks).next_multiple_of(least);
-    let most = TASK_TRAJECTORIES.min(share).max(least);
-    ((TASK_NUMBERS / row.max(1)) as u64).clamp(least, most)
 }
 
 /// Refuse an ensemble whose method recognises formulas that change their kind with the parameters,
@@ -372,32 +335,6 @@ pub fn prepare_sweep(
     Sweep::new(problem, starts, options, sweep)
 }
 
-impl Session for Sweep {
-    const NOUN: &'static str = "ensemble";
-    type Summary = SweepSummary;
-
-    fn folder(&mut self) -> &mut RunFolder {
-        &mut self.folder
-    }
-
-    fn create(&self) -> Result<RunFolder, Error> {
-        self.footprint().check()?;
-        let Simulation { options, problem, .. } = &self.simulation;
-        RunFolder::create(options.out.as_deref(), &problem.name, &self.layout())
-    }
-
-    /// Continue after the trajectories of a checkpoint.
-    fn go_on_from(&mut self, checkpoint: &Checkpoint, _: &Path) -> Result<(), Error> {
-        self.tally = checkpoint.state().map_err(Error::store)?;
-        self.tally.complete();
-        Ok(())
-    }
-
-    fn is_interrupted(summary: &SweepSummary) -> bool {
-        summary.interrupted
-    }
-}
-
 impl Sweep {
     /// Compile an ensemble of the model at `path`.
     ///
@@ -464,18 +401,24 @@ impl Sweep {
                 option("step")
             ));
         }
-        let (tally, left) = (Tally::new(simulation.groups.len()), Mutex::default());
+        let is_axis = |slots: &&Range<usize>| {
+            let mut parameters = simulation.problem.model.parameters.iter();
+            let name = parameters.find(|p| p.first == slots.start).map(|p| &p.family.name);
+            sweep.shard.is_none() && sweep.over.iter().any(|(axis, _)| Some(axis) == name)
+        };
+        let stored = varied.iter().filter(|slots| !is_axis(slots)).cloned().collect();
         let mut made = Sweep {
             simulation,
             starts,
             sweep,
             range,
             varied,
+            stored,
             reference,
-            tally,
-            left,
+            lanes: OnceLock::new(),
+            left: Mutex::default(),
             left_lanes: OnceLock::new(),
-            folder: RunFolder::New,
+            store: None,
         };
         let out = made.simulation.options.out.clone().unwrap_or_else(|| "runs".into());
         made.simulation.warnings.extend(made.footprint().warnings(&out));
@@ -485,26 +428,35 @@ impl Sweep {
     /// Open an interrupted ensemble; `None` if the folder holds a single run.
     ///
     /// # Errors
-    /// If the folder is not a run, or is damaged.
+    /// If the folder is not a run, or is damaged; if an earlier version began the ensemble.
     pub fn resume(path: impl AsRef<Path>) -> Result<Option<Resumed<Sweep>>, Error> {
         let path = path.as_ref();
-        if open_run(path)?.trajectories().is_none() {
+        let run = open_run(path)?;
+        if run.trajectories().is_none() {
             return Ok(None);
         }
-        let (store, state) = match Store::resume(path).map_err(Error::store)? {
-            ResumedStore::Finished { summary } => {
-                return Ok(Some(Resumed::finished(summary)));
-            }
-            ResumedStore::Continues { store, state } => (*store, state),
-        };
-        let mut resumed = Sweep::of_attributes(store.attributes(), path)?;
-        resumed.range =
-            open_run(path)?.trajectories().ok_or_else(|| unreadable(path, "trajectories"))?;
-        if let Some(checkpoint) = state {
-            resumed.go_on_from(&checkpoint, path)?;
+        if run.status() == Status::Finished {
+            return Ok(Some(Resumed::finished(run.summary().clone())));
         }
-        resumed.folder = RunFolder::Open(Box::new(store));
-        Ok(Some(Resumed::Continues(Box::new(resumed))))
+        Ok(Some(Resumed::Continues(Box::new(Sweep::open_store(path)?))))
+    }
+
+    /// Compile the ensemble of a folder, from the folder alone, to compute some of its blocks there.
+    ///
+    /// # Errors
+    /// If the folder is not an ensemble, or is damaged; if an earlier version began it.
+    pub fn open_store(path: impl AsRef<Path>) -> Result<Sweep, Error> {
+        let path = path.as_ref();
+        let store = EnsembleStore::open(path).map_err(Error::store)?;
+        let mut opened = Sweep::of_attributes(store.attributes(), path)?;
+        let (range, whole) = (store.trajectories(), opened.range.clone());
+        if range != whole {
+            // A part has the values of a grid for each of its trajectories.
+            opened.stored = opened.varied.clone();
+            opened.range = range;
+        }
+        opened.store = Some(store);
+        Ok(opened)
     }
 
     /// The whole ensemble whose store at `path` has these attributes.
@@ -586,8 +538,8 @@ impl Sweep {
     }
 
     /// Warnings about events, with the number of trajectories that met each.
-    fn met_warnings(&self) -> Vec<String> {
-        let Tally { met, done, .. } = &self.tally;
+    fn met_warnings(&self, tally: &Tally) -> Vec<String> {
+        let Tally { met, done, .. } = tally;
         let mut warnings = Vec::new();
         let mut warn = |seen: &EventCount, what: &str| {
             if seen.count > 0 {
@@ -617,19 +569,61 @@ impl Sweep {
         warnings
     }
 
-    /// Progress of the ensemble.
-    pub fn progress(&self) -> SweepProgress {
-        let of = self.range.end - self.range.start;
-        SweepProgress { done: self.tally.done, of, failed: self.tally.failed }
-    }
-
-    /// Open the ensemble's folder: create it or, if the ensemble was stopped there, go on from its
-    /// checkpoint.
+    /// Open the ensemble's folder: create it, or go on with the same ensemble that is there. Of
+    /// several processes that do so at the same time, one creates it.
     ///
     /// # Errors
-    /// If it cannot be created or opened; if the ensemble has finished or failed in it.
+    /// If it cannot be created or opened; if another ensemble is there, with the first difference.
     pub fn open(&mut self) -> Result<&Path, Error> {
-        self.open_folder()
+        if self.store.is_none() {
+            self.footprint().check()?;
+            let layout = self.layout();
+            let Simulation { options, problem, .. } = &self.simulation;
+            let store = match &options.out {
+                Some(path) => {
+                    let opened = EnsembleStore::create_or_open(path, &layout);
+                    let (store, created) = opened.map_err(Error::store)?;
+                    if !created {
+                        self.compare(&store, &layout)?;
+                    }
+                    store
+                }
+                None => EnsembleStore::create_numbered("runs".as_ref(), &problem.name, &layout)
+                    .map_err(Error::store)?,
+            };
+            hold::created();
+            self.store = Some(store);
+        }
+        Ok(self.store.as_ref().map_or(Path::new(""), EnsembleStore::path))
+    }
+
+    /// Refuse the folder of another ensemble.
+    fn compare(&self, store: &EnsembleStore, layout: &Layout) -> Result<(), Error> {
+        let (there, here) = (store.trajectories(), self.range.clone());
+        let difference = difference(store.attributes(), &layout.attributes).or_else(|| {
+            let shown = |range: Range<u64>| format!("{} to {}", range.start, range.end.max(1) - 1);
+            let shard = option("shard");
+            (there != here).then(|| {
+                format!("{shard}: trajectories {} there, {} here", shown(there), shown(here))
+            })
+        });
+        match difference {
+            None => Ok(()),
+            Some(difference) => Err(Error::option(format!(
+                "{} holds another ensemble: {difference}; name another folder, or give what it was made with",
+                store.path().display()
+            ))),
+        }
+    }
+
+    /// Summary of an ensemble whose folder is open and has all of its trajectories.
+    ///
+    /// # Errors
+    /// If the folder is damaged.
+    pub fn finished(&self) -> Result<Option<Resumed<Sweep>>, Error> {
+        let Some(store) = &self.store else { return Ok(None) };
+        let (status, summary) = store.status().map_err(Error::store)?;
+        Ok((status == Status::Finished).then(|| Resumed::finished(summary)))
     }
 
     /// Disk and memory needed by the ensemble.
@@ -641,15 +635,19 @@ impl Sweep {
             .min((self.range.end - self.range.start) as f64 * row as f64);
         let one = self.simulation.footprint().memory * rayon::current_num_threads() as f64;
         // And the number of every trajectory.
-        let disk = number * (row + 1) as f64 * (self.range.end - self.range.start) as f64;
-        Footprint { disk, memory: one + number * (tasks * task + row as f64) }
+        let count = (self.range.end - self.range.start) as f64;
+        let disk = number * (row + 1) as f64 * count;
+        // Two blocks, of which one is written while the next is begun.
+        let block = self.layout().blocks().map_or(0.0, |blocks| blocks.len() as f64);
+        let blocks = 2.0 * block.min(count) * row as f64;
+        Footprint { disk, memory: one + number * (tasks * task + blocks) }
     }
 
     /// Length of a row of every stored array.
     fn widths(&self) -> Vec<usize> {
         let samples = self.simulation.plan.sample_count();
         let timed = self.simulation.recorded.arrays.iter().map(|array| array.len * samples);
-        let varied = self.varied.iter().map(Range::len);
+        let varied = self.stored.iter().map(Range::len);
         let single = std::iter::repeat_n(1, self.simulation.groups.len() + 4);
         let measured = self.measures().flat_map(|measure| [measure.applied.results(); 2]);
         timed.chain(varied).chain(single).chain(measured).collect()
@@ -660,25 +658,14 @@ impl Sweep {
         self.simulation.measuring.iter().flat_map(|measuring| &measuring.measures)
     }
 
-    /// Averages over the trajectories in `output`, in their order, with the standard errors between
-    /// them.
-    fn measured(&self, output: &Output) -> Result<Vec<Table>, StoreError> {
-        let arrays = self.layout().arrays;
-        let first = arrays.len() - 2 * self.measures().count();
-        let table = |(k, measure): (usize, &RunMeasure)| {
-            let (mut rows, mut blocks) =
-                (output.rows(&arrays[first + 2 * k].name)?, BlockAverages::default());
-            for trajectory in 0..self.tally.done {
-                let row = rows.row(trajectory as usize)?;
-                if row.iter().all(|number| number.is_finite()) {
-                    blocks.push(&mut row.to_vec());
-                }
-            }
+    /// Results of the measures over all trajectories, with the standard errors between them.
+    fn measured(&self, tally: &Tally) -> Vec<Table> {
+        let table = |(measure, moments): (&RunMeasure, &Moments)| {
             let means: Vec<Mean> =
-                (0..measure.applied.results()).map(|k| blocks.mean_of_independent(k)).collect();
-            Ok(measure.table(0, &means))
+                (0..measure.applied.results()).map(|k| moments.mean(k)).collect();
+            measure.table(0, &means)
         };
-        self.measures().enumerate().map(table).collect()
+        self.measures().zip(&tally.measures).map(table).collect()
     }
 
     fn layout(&self) -> Layout {
@@ -695,7 +682,7 @@ impl Sweep {
                 ArrayLayout { name, dimensions, description, once: true, ..ArrayLayout::default() };
             layout.arrays.push(array);
         };
-        for slots in &self.varied {
+        for slots in &self.stored {
             let parameters = &simulation.problem.model.parameters;
             let parameter = parameters
                 .iter()
@@ -726,6 +713,9 @@ impl Sweep {
         let fixed = simulation
             .parameters(|parameter| self.varied.iter().all(|slots| slots.start != parameter.first));
         layout.describe(&SweepAttributes { parameters: fixed, sweep: &self.sweep });
+        if self.sweep.shard.is_none() && self.range == (0..self.sweep.trajectories) {
+            layout.grid = self.sweep.over.clone();
+        }
         layout.values = self.sweep.lists().map(|(_, numbers)| Arc::clone(numbers)).collect();
         layout
     }
@@ -733,7 +723,7 @@ impl Sweep {
     /// Give parameters that are vectors, matrices or families dimensions of their own.
     fn dimensions_of_varied(&self, layout: &mut Layout) {
         let first = self.simulation.recorded.arrays.len();
-        for (k, slots) in self.varied.iter().enumerate() {
+        for (k, slots) in self.stored.iter().enumerate() {
             if slots.len() > 1 {
                 let dimension = layout.dimension(Dimension::component(slots.len()));
                 layout.arrays[first + k].dimensions = vec![dimension];
@@ -756,18 +746,24 @@ impl Sweep {
         }
     }
 
-    /// Run to the end, or until `watch` returns [`Control::Stop`], into the ensemble's folder. The
-    /// next call continues a stopped ensemble in the same folder, as does [`Sweep::resume`] in
-    /// another process.
+    /// Run to the end, or until `watch` returns [`Control::Stop`], into the ensemble's folder, which
+    /// is created unless it is there. Blocks of trajectories that are done are not computed again:
+    /// the next call goes on with a stopped ensemble, as does [`Sweep::resume`] in another process.
     ///
     /// # Errors
-    /// If a trajectory cannot start, or the disk does not accept the results; finished trajectories
-    /// are stored. If the ensemble has finished or failed already.
+    /// If a trajectory cannot start, or the disk does not accept the results; the blocks that are
+    /// done are stored. If the ensemble has finished already, or another one is there.
     pub fn run(
         &mut self,
         watch: &mut dyn FnMut(&SweepProgress) -> Control,
     ) -> Result<SweepSummary, Error> {
-        self.compute_in_folder(|sweep, output| sweep.run_into(output, watch))
+        let shown = self.open()?.display().to_string();
+        if self.finished()?.is_some() {
+            return Err(Error::option(format!(
+                "this ensemble has finished in {shown}, where its results are: prepare the problem anew for another"
+            )));
+        }
+        self.run_share(&Share::All, watch)
     }
 
     /// Run to the end, in memory. Every call begins with the first trajectory, and gives the
@@ -779,7 +775,8 @@ impl Sweep {
         self.solve_while(&mut |_| Control::Continue)
     }
 
-    /// Run [`Sweep::solve`] until `watch` returns [`Control::Stop`].
+    /// Run [`Sweep::solve`] until `watch` returns [`Control::Stop`]; the result has the blocks of
+    /// trajectories that are complete then.
     ///
     /// # Errors
     /// As [`Sweep::solve`].
@@ -787,116 +784,41 @@ impl Sweep {
         &mut self,
         watch: &mut dyn FnMut(&SweepProgress) -> Control,
     ) -> Result<SweepSolution, Error> {
-        self.refuse_begun("trajectories")?;
-        let mut output = Output::Memory(self.footprint().in_memory(&self.layout())?);
-        let outcome = self.run_into(&mut output, watch);
-        self.tally = Tally::new(self.simulation.groups.len());
-        let summary = outcome?;
-        Ok(SweepSolution { summary, arrays: output.into_parts().1.expect("the output is memory") })
-    }
-
-    fn run_into(
-        &mut self,
-        output: &mut Output,
-        watch: &mut dyn FnMut(&SweepProgress) -> Control,
-    ) -> Result<SweepSummary, Error> {
-        let started = Instant::now();
-        let outcome = self.compute_all(output, watch);
-        let stopped = matches!(outcome, Ok(Control::Stop));
-        let mut summary = self.summary(
-            output.path().map(Path::to_path_buf),
-            started.elapsed().as_secs_f64(),
-            stopped,
-        );
-        let unstored = |source| Error::store(source);
-        match outcome {
-            Ok(control) => {
-                let status =
-                    if control == Control::Stop { Status::Interrupted } else { Status::Finished };
-                output.checkpoint(&self.tally).map_err(unstored)?;
-                summary.measures = self.measured(output).map_err(unstored)?;
-                output.finish(status, &summary, || summary.ending(status)).map_err(unstored)?;
-                Ok(summary)
-            }
-            Err(error) => {
-                let stored = output.checkpoint(&self.tally).and_then(|()| {
-                    let ending = || summary.ending(Status::Failed);
-                    output.finish(Status::Failed, &error.report(), ending)
-                });
-                drop(stored);
-                Err(error)
-            }
+        if let Some(store) = &self.store {
+            return Err(Error::option(format!(
+                "this ensemble has begun in {}, which has its first trajectories: go on there, or prepare the problem anew",
+                store.path().display()
+            )));
         }
-    }
-
-    fn compute_all(
-        &mut self,
-        output: &mut Output,
-        watch: &mut dyn FnMut(&SweepProgress) -> Control,
-    ) -> Result<Control, Error> {
-        let lanes = SweepLanes::new(self, backend::lanes());
-        let row: usize = self.widths().iter().sum();
-        let least = lanes.as_ref().map_or(1, SweepLanes::count) as u64;
-        let tasks = (rayon::current_num_threads() * TASKS_PER_THREAD) as u64;
-        let task = task_length(self.range.end - self.range.start, tasks, least, row);
-        let wave = tasks * task;
-        let mut stored = Instant::now();
-        while self.range.start + self.tally.done < self.range.end {
-            let first = self.range.start + self.tally.done;
-            let last = self.range.end.min(first + wave);
-            let tasks: Vec<Range<u64>> = (first..last)
-                .step_by(task as usize)
-                .map(|start| start..last.min(start + task))
-                .collect();
-            let batches: Vec<Result<BatchResult, _>> =
-                tasks.into_par_iter().map(|range| compute(self, lanes.as_ref(), range)).collect();
-            for batch in batches {
-                let batch = batch.map_err(Error::from)?;
-                self.append(output, batch)?;
-            }
-            if output.hold(&self.tally, || watch(&self.progress())).map_err(Error::store)?
-                == Control::Stop
-            {
-                return Ok(Control::Stop);
-            }
-            if stored.elapsed() >= CHECKPOINT_INTERVAL {
-                output.checkpoint(&self.tally).map_err(Error::store)?;
-                stored = Instant::now();
-            }
-            if watch(&self.progress()) == Control::Stop {
-                return Ok(Control::Stop);
-            }
+        let (layout, started) = (self.layout(), Instant::now());
+        let mut arrays = self.footprint().in_memory(&layout)?;
+        let blocks = layout.blocks().map_err(Error::store)?;
+        let (mut left, mut tally) = (0..blocks.count(), self.empty_tally());
+        let steps = Steps {
+            next: &mut || Ok(left.next()),
+            take: &mut |_, BlockResult { rows, tally: sums }| {
+                arrays.append(sums.done as usize, &rows);
+                tally.join(sums);
+                Ok(Control::Continue)
+            },
+            watch,
+        };
+        let stopped = self.compute_each(&blocks, self.progress()?, steps)? == Control::Stop;
+        if !stopped {
+            arrays.arrange(&layout.grid);
         }
-        Ok(Control::Continue)
+        let summary = self.summary(&tally, None, started.elapsed().as_secs_f64(), stopped);
+        Ok(SweepSolution { summary, arrays })
     }
 
-    fn append(&mut self, output: &mut Output, batch: BatchResult) -> Result<(), Error> {
-        let widths = self.widths();
-        let count = batch
-            .rows
-            .iter()
-            .zip(&widths)
-            .find(|(_, width)| **width > 0)
-            .map_or(0, |(r, w)| r.len() / w);
-        let mut rows: Vec<&[f64]> = Vec::with_capacity(widths.len());
-        for number in 0..count {
-            rows.clear();
-            rows.extend(
-                batch
-                    .rows
-                    .iter()
-                    .zip(&widths)
-                    .map(|(rows, &width)| &rows[number * width..(number + 1) * width]),
-            );
-            output.append(&rows).map_err(Error::store)?;
-        }
-        self.tally.add(count as u64, batch);
-        Ok(())
-    }
-
-    fn summary(&self, out: Option<PathBuf>, wall_seconds: f64, interrupted: bool) -> SweepSummary {
+    fn summary(
+        &self,
+        tally: &Tally,
+        out: Option<PathBuf>,
+        wall_seconds: f64,
+        interrupted: bool,
+    ) -> SweepSummary {
         let simulation = &self.simulation;
-        let tally = &self.tally;
         let reached = tally.done - tally.failed;
         let drift = |(k, group): (usize, &InvariantGroup)| Drift {
             name: group.name.clone(),
@@ -922,7 +844,7 @@ impl Sweep {
             warnings
                 .extend(large.iter().map(|warning| format!("in the worst trajectory, {warning}")));
         }
-        warnings.extend(self.met_warnings());
+        warnings.extend(self.met_warnings(tally));
         if tally.far > 0 {
             let what = "moved their starts by more than a tenth of their size, perhaps to another way of assembly";
             let option = option("project_initial");
@@ -935,77 +857,21 @@ impl Sweep {
         SweepSummary {
             model: simulation.problem.name.clone(),
             method: simulation.options.method.to_string(),
-            trajectories: self.tally.done,
+            trajectories: tally.done,
             t,
-            steps: self.tally.steps,
+            steps: tally.steps,
             heated: simulation.problem.model.heat_bath.is_some(),
             drift: (reached > 0).then_some(drift),
             lost,
-            measures: Vec::new(),
-            cost: RunCost::new(&self.tally.cost, wall_seconds),
-            failed: self.tally.failed,
-            failures: self.tally.failures.iter().cloned().map(failure).collect(),
+            measures: self.measured(tally),
+            cost: RunCost::new(&tally.cost, wall_seconds),
+            failed: tally.failed,
+            failures: tally.failures.iter().cloned().map(failure).collect(),
+            missing: 0,
             warnings,
             out,
             interrupted,
         }
-    }
-}
-
-impl Tally {
-    fn new(groups: usize) -> Tally {
-        let mut tally = Tally { last: vec![0.0; groups], ..Tally::default() };
-        tally.complete();
-        tally
-    }
-
-    fn lists(&mut self) -> [&mut Vec<f64>; 6] {
-        let Tally { last, max, relative_last, relative_max, loss_last, loss_max, .. } = self;
-        [last, max, relative_last, relative_max, loss_last, loss_max]
-    }
-
-    /// Complete a part stored by an older program: missing values are unknown, and shown as 0.
-    fn complete(&mut self) {
-        let groups = self.last.len();
-        self.lists().into_iter().for_each(|list| list.resize(groups, 0.0));
-    }
-
-    fn add(&mut self, count: u64, batch: BatchResult) {
-        let (last, max) = batch.drift.into_iter().unzip();
-        let (relative_last, relative_max) = batch.relative.into_iter().unzip();
-        let (loss_last, loss_max) = batch.losses.into_iter().unzip();
-        let BatchResult { steps, cost, failures, met, far, .. } = batch;
-        let (done, failed, far) = (count, failures.len() as u64, far.len() as u64);
-        self.join(Tally {
-            done,
-            last,
-            max,
-            relative_last,
-            relative_max,
-            loss_last,
-            loss_max,
-            steps,
-            cost,
-            failed,
-            far,
-            met,
-            failures,
-        });
-    }
-
-    /// Add a later part of the same ensemble.
-    fn join(&mut self, mut later: Tally) {
-        for (list, later) in self.lists().into_iter().zip(later.lists()) {
-            list.iter_mut().zip(later).for_each(|(most, later)| *most = most.max(*later));
-        }
-        self.done += later.done;
-        self.steps += later.steps;
-        self.cost.add(&later.cost);
-        self.failed += later.failed;
-        self.far += later.far;
-        self.met.join(&later.met);
-        let room = SHOWN_FAILURES.saturating_sub(self.failures.len());
-        self.failures.extend(later.failures.into_iter().take(room));
     }
 }
 

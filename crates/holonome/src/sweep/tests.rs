@@ -1,6 +1,7 @@
 //! Tests that a trajectory in lanes is bit for bit the same as alone, by every method.
 
 use super::batch::{BatchResult, compute};
+use super::blocks::{TASK_TRAJECTORIES, task_length};
 use super::lanes::SweepLanes;
 use super::*;
 use crate::options::{StepSize, Thermostat};

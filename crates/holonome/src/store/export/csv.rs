@@ -20,7 +20,8 @@ fn write(run: &StoredRun, output: &mut Stream, fail: Fail) -> Result<(), StoreEr
     output
         .write_all(if schema.trajectories.is_some() { b"trajectory,t" } else { b"t" as &[u8] })
         .map_err(fail)?;
-    for series in &schema.arrays {
+    let all = run.all_series();
+    for series in &all {
         write_columns(run, series, output, fail)?;
     }
     output.write_all(b"\n").map_err(fail)?;
@@ -52,10 +53,9 @@ fn write_trajectories(
     output: &mut Stream,
     fail: Fail,
 ) -> Result<(), StoreError> {
-    let schema = run.schema();
     let times = run.times()?;
-    let mut arrays: Vec<_> =
-        schema.arrays.iter().map(|series| (series, run.row_reader(series))).collect();
+    let all = run.all_series();
+    let mut arrays: Vec<_> = all.iter().map(|series| (series, run.row_reader(series))).collect();
     for row in 0..run.samples() {
         for (sample, time) in times.iter().enumerate() {
             write!(output, "{},{time:?}", trajectories.first + row as u64).map_err(fail)?;
