@@ -20,6 +20,7 @@ __all__ = [
     "Simulation",
     "Solution",
     "Stored",
+    "StoredSweep",
     "Sweep",
     "__version__",
     "methods",
@@ -32,6 +33,7 @@ _Array = NDArray[np.float64]
 _Formulas = Sequence[tuple[str, str]]
 _Numbers = Sequence[tuple[str, ArrayLike]]
 _Described = tuple[list[str], list[tuple[str, str, list[tuple[str, list[int]]]]], str]
+_Values = tuple[int, _Formulas, _Numbers, _Numbers]
 _Progress = Callable[..., object] | None
 
 def run_command(words: Sequence[str]) -> int: ...
@@ -147,15 +149,33 @@ class Flow:
     def __call__(self, x0: Any) -> _Array: ...
 
 @final
+class StoredSweep:
+    @staticmethod
+    def create(
+        problem: Problem,
+        formulas: _Formulas,
+        numbers: _Numbers,
+        values: _Values,
+        options: dict[str, Any],
+    ) -> StoredSweep: ...
+    @staticmethod
+    def open(path: str | os.PathLike[str]) -> StoredSweep: ...
+    @property
+    def path(self) -> Path: ...
+    @property
+    def blocks(self) -> int: ...
+    def done(self) -> list[int]: ...
+    def compute(self, blocks: Sequence[int], progress: _Progress) -> BaseException | None: ...
+    def finish(self) -> str | None: ...
+
+@final
 class Sweep:
     @staticmethod
     def solve(
         problem: Problem,
         formulas: _Formulas,
         numbers: _Numbers,
-        trajectories: int,
-        vary: _Formulas,
-        each: _Numbers,
+        values: _Values,
         options: dict[str, Any],
         progress: _Progress,
     ) -> tuple[Sweep, BaseException | None]: ...

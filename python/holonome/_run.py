@@ -495,5 +495,5 @@ def open(path: str | os.PathLike[str]) -> Any:  # noqa: A001 - the name of the c
     if stored.is_sweep():
         from ._sweep import opened
 
-        return opened(stored)
+        return opened(path)
     return Run(stored, path=path)

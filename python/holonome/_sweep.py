@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -45,23 +45,56 @@ def sweep(
     grid = {name: _along(model, name, values, "over") for name, values in (over or {}).items()}
     given = {name: _along(model, name, values, "each") for name, values in (each or {}).items()}
     count = _count(grid, given, vary, trajectories)
+    values = (
+        count,
+        list((vary or {}).items()),
+        [(name, array.ravel()) for name, array in given.items()],
+        list(grid.items()),
+    )
     formulas = list(core.formulas.items())
+    if out is not None:
+        stored = _holonome.StoredSweep.create(
+            core.problem, formulas, model._given, values, {**options, "out": os.fspath(out)}
+        )
+        return _stored(stored, on, progress)
+    if on is not None:
+        raise OptionError("on: workers share a folder: name it by out")
     with shown(progress, "trajectory") as callback:
         result, stopped = _holonome.Sweep.solve(
-            core.problem,
-            formulas,
-            model._given,
-            count,
-            list((vary or {}).items()),
-            [*_product(grid), *((name, array.ravel()) for name, array in given.items())],
-            options,
-            callback,
+            core.problem, formulas, model._given, values, options, callback
         )
     _warn(result.warnings(), 4)
-    ensemble = Ensemble(result)
     if stopped is not None:
         raise stopped
-    return _dataset(ensemble, grid)
+    return _dataset(Ensemble(result), list(grid.values()))
+
+
+def _stored(stored: _holonome.StoredSweep, on: Any, progress: Any) -> Any:
+    """Compute what is missing of an ensemble in a folder, here or elsewhere, and open it."""
+    from ._model import _warn
+
+    if on == "slurm":
+        from ._cluster import write_batch_script
+
+        return write_batch_script(stored)
+    done = set(stored.done())
+    missing = [block for block in range(stored.blocks) if block not in done]
+    if on is not None:
+        from ._cluster import compute_on
+
+        compute_on(on, stored.path, missing)
+    else:
+        with shown(progress, "trajectory") as callback:
+            stopped = stored.compute(missing, callback)
+        if stopped is not None:
+            raise stopped
+    summary = stored.finish()
+    if summary is None:
+        raise OptionError(f"blocks of {stored.path} are missing: call this again")
+    import json
+
+    _warn(json.loads(summary).get("warnings") or [], 5)
+    return opened(stored.path)
 
 
 def _along(model: Model, name: str, values: ArrayLike, what: str) -> Array:
@@ -101,36 +134,38 @@ def _count(
     return next(iter(counts.values()))
 
 
-def _product(grid: Mapping[str, Array]) -> list[tuple[str, Array]]:
-    """Values of every trajectory of an outer product, the last name fastest."""
-    meshes = np.meshgrid(*grid.values(), indexing="ij") if grid else []
-    return [(name, np.ravel(mesh)) for name, mesh in zip(grid, meshes)]
-
-
-def _dataset(ensemble: Ensemble, grid: Mapping[str, Array]) -> Any:
-    """The arrays of an ensemble with the dimensions of its grid."""
-    lengths = [len(array) for array in grid.values()]
-
-    def shaped(name: str) -> tuple[list[str], Array]:
-        dims, array = ensemble.dims(name), ensemble[name]
-        if not grid:
-            return dims, array
-        return [*grid, *dims[1:]], array.reshape(*lengths, *array.shape[1:])
-
+def _dataset(ensemble: Ensemble, grid: Sequence[Array]) -> Any:
+    """The arrays of an ensemble with their dimensions, those of a grid first."""
+    names = list(ensemble)
+    axes = ensemble.dims(names[0])[: len(grid)] if names else []
     try:
         import xarray
     except ImportError:
-        arrays = {name: shaped(name)[1] for name in ensemble}
-        return {**arrays, "time": ensemble.t, **grid}
-    # A value that is a coordinate is no variable besides.
-    names = [name for name in ensemble if name not in grid]
-    variables = {name: (*shaped(name), {"long_name": ensemble.description(name)}) for name in names}
+        arrays = {name: ensemble[name] for name in names}
+        return {**arrays, "time": ensemble.t, **dict(zip(axes, grid))}
+    variables = {
+        name: (ensemble.dims(name), ensemble[name], {"long_name": ensemble.description(name)})
+        for name in names
+    }
     coordinates = ensemble._coordinates(names)
     coordinates["time"] = ("time", ensemble.t, {"long_name": "time"})
-    coordinates.update({name: (name, array) for name, array in grid.items()})
+    coordinates.update({name: (name, values) for name, values in zip(axes, grid)})
     return xarray.Dataset(variables, coordinates, ensemble._attributes())
 
 
-def opened(stored: _holonome.Stored) -> Any:
-    """The ensemble in a folder, as `Model.sweep` returns one."""
-    return _dataset(Ensemble(stored), {})
+def opened(path: str | os.PathLike[str]) -> Any:
+    """The ensemble in a folder: an ``xarray.Dataset`` whose arrays are read when they are used, or
+    arrays by name where xarray or zarr is not installed."""
+    try:
+        import xarray
+        import zarr  # noqa: F401 - xarray needs it
+    except ImportError:
+        ensemble = Ensemble(_holonome.Stored(os.fspath(path)))
+        return {**{name: ensemble[name] for name in ensemble}, "time": ensemble.t}
+    dataset = xarray.open_zarr(path, consolidated=True)
+    names = {
+        name: array.attrs["model_name"]
+        for name, array in dataset.variables.items()
+        if "model_name" in array.attrs and name not in dataset.dims
+    }
+    return dataset.rename(names).drop_vars("done", errors="ignore")

@@ -52,5 +52,6 @@ fn _holonome(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<field::Field>()?;
     module.add_class::<flow::Flow>()?;
     module.add_class::<sweep::Sweep>()?;
+    module.add_class::<sweep::StoredSweep>()?;
     Ok(())
 }

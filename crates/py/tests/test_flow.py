@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pickle
 
-import holonome as ho
 import numpy as np
 import pytest
+
+import holonome as ho
 
 
 def test_a_flow_is_the_end_of_a_run(double: ho.Model) -> None:

@@ -9,9 +9,10 @@ import threading
 import time
 from pathlib import Path
 
-import holonome as ho
 import numpy as np
 import pytest
+
+import holonome as ho
 
 from .conftest import OSCILLATOR
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 
-import holonome as ho
 import numpy as np
 import pytest
 import xarray
+
+import holonome as ho
 
 from .conftest import OSCILLATOR
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import holonome as ho
 import numpy as np
 import pytest
 import sympy
@@ -15,6 +14,8 @@ from sympy.physics.mechanics import (
     ReferenceFrame,
     dynamicsymbols,
 )
+
+import holonome as ho
 
 
 def test_a_double_pendulum_of_sympy_physics() -> None:

@@ -6,9 +6,10 @@ import copy
 import pickle
 from pathlib import Path
 
-import holonome as ho
 import numpy as np
 import pytest
+
+import holonome as ho
 
 from .conftest import DOUBLE, OSCILLATOR
 

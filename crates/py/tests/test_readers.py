@@ -8,13 +8,14 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-import holonome as ho
 import matplotlib.pyplot as plt
 import nbclient
 import nbformat
 import numpy as np
 from scipy.integrate import solve_ivp
 from scipy.optimize import brentq
+
+import holonome as ho
 
 from .conftest import OSCILLATOR
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import warnings
 
-import holonome as ho
 import matplotlib
 import pytest
+
+import holonome as ho
 
 matplotlib.use("Agg")
 
