@@ -455,8 +455,8 @@ pub struct TrajectoryArguments {
     pub heat_bath: HeatBathArguments,
     #[command(flatten)]
     pub integration: IntegrationArguments,
-    /// Names of the quantities to store, as `q`, `r[2].x`, `H`, `residual.rod`, `drift.H`
-    /// [default: all]
+    /// Names of the quantities to store, as `q`, `r[2].x`, `H`, `residual.rod`, `drift.H` [default:
+    /// all]; `none` in a sweep: its measures, drifts and counts alone
     #[arg(long, value_name = "NAME,…", help_heading = OUTPUT, value_delimiter = ',')]
     pub record: Option<Vec<String>>,
     /// Folder to write [default: runs/STEM-k for STEM.holo, k the first free number]

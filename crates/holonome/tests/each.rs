@@ -191,7 +191,7 @@ fn an_ensemble_of_given_values_is_resumed_and_merged() {
     assert!(error.contains("different ensembles"), "{error}");
 
     // Damage is found where the numbers are read.
-    let file = path("part-1").join("values.bin");
+    let file = path("part-1").join(".holonome/values.bin");
     let mut bytes = fs::read(&file).unwrap();
     assert_eq!(bytes.len(), 6 * 8 + 4);
     bytes[3] ^= 1;

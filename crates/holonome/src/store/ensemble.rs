@@ -129,19 +129,15 @@ impl EnsembleStore {
     /// If it is not one, or one of an earlier version, which had no blocks.
     pub(crate) fn open(path: &Path) -> Result<EnsembleStore, StoreError> {
         let run = StoredRun::open(path)?;
-        let refused = |reason: String| StoreError::NotARun { path: path.to_path_buf(), reason };
+        let path = path.to_path_buf();
         if run.trajectories().is_none() {
-            return Err(refused("it is a run, not an ensemble".to_string()));
+            return Err(StoreError::NotAnEnsemble { path });
         }
         if run.schema().blocks().is_none() {
-            let version = run.attributes().get("holonome").and_then(Value::as_str);
-            return Err(refused(format!(
-                "holonome {} began this ensemble, and this version stores blocks: go on with that version, or compute it anew",
-                version.unwrap_or("of an earlier version")
-            )));
+            return Err(StoreError::NoBlocks { path });
         }
         run.check_coordinates()?;
-        Ok(EnsembleStore::new(path.to_path_buf(), run.into_schema()))
+        Ok(EnsembleStore::new(path, run.into_schema()))
     }
 
     /// Ensemble of a schema in blocks.
@@ -224,7 +220,7 @@ impl EnsembleStore {
                 self.replace(&self.path.join(&series.stored), &name, &bytes)?;
             }
         }
-        if self.trajectories.grid.is_empty() {
+        if self.trajectories.grid.is_empty() && !self.schema.arrays.is_empty() {
             let first = self.trajectories.first;
             let (name, bytes) = chunks::block_of_numbers(&self.blocks, block, first);
             self.replace(&self.path.join(&self.trajectories.stored), &name, &bytes)?;
@@ -280,6 +276,7 @@ impl EnsembleStore {
                 // What cannot be removed takes space only.
                 let _ = files::remove_temporaries(&self.path.join(array));
             }
+            let _ = files::remove_temporaries(&self.own.join("sums"));
             let _ = fs::remove_dir_all(self.own.join("claims"));
         }
         written

@@ -20,6 +20,18 @@ pub enum StoreError {
         /// The missing part.
         reason: String,
     },
+    /// The folder of a single run, in place of that of an ensemble.
+    #[error("{} is a single run, not an ensemble: name the folder of one", path.display())]
+    NotAnEnsemble {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// An ensemble that an earlier version began.
+    #[error("an earlier version of holonome began the ensemble in {}, without blocks: go on with that version, or compute it anew in another folder", path.display())]
+    NoBlocks {
+        /// The folder.
+        path: PathBuf,
+    },
     /// A file to be written into a stored run.
     #[error("{} lies in the stored run {}: name a file elsewhere", path.display(), run.display())]
     InsideRun {
@@ -89,6 +101,8 @@ impl StoreError {
         match self {
             StoreError::NotEmpty { .. } => "not-empty",
             StoreError::NotARun { .. } => "not-a-run",
+            StoreError::NotAnEnsemble { .. } => "not-an-ensemble",
+            StoreError::NoBlocks { .. } => "no-blocks",
             StoreError::InsideRun { .. } => "inside-run",
             StoreError::InUse { .. } => "in-use",
             StoreError::Full { .. } => "disk-full",

@@ -145,6 +145,9 @@ struct GroupAttributes {
     /// Lengths of a block in the dimensions of the trajectories.
     #[serde(skip_serializing_if = "Option::is_none")]
     block_shape: Option<Vec<u64>>,
+    /// Number of the first trajectory and of all, of an ensemble that stores nothing of each.
+    #[serde(rename = "trajectories", skip_serializing_if = "Option::is_none")]
+    unstored: Option<(u64, usize)>,
     /// Checksums of the attributes by name, as JSON in a text: a run is resumed from these.
     #[serde(rename = "holonome_checksums")]
     checksums: Option<Value>,
@@ -207,6 +210,11 @@ pub(super) fn group_document<'a>(schema: &'a Schema, arrays: &'a [Document]) -> 
             format: Some(format.into()),
             block: blocks.map(Blocks::len),
             block_shape: blocks.map(Blocks::chunk),
+            unstored: schema
+                .trajectories
+                .as_ref()
+                .filter(|_| schema.arrays.is_empty())
+                .map(|all| (all.first, all.count)),
             checksums: Some(text_of(&checksums)),
         },
         consolidated_metadata: Consolidated { kind: "inline", must_understand: false, metadata },
@@ -272,6 +280,8 @@ fn series_document(schema: &Schema, series: &Series, role: ArrayRole) -> Documen
 /// blocks are done.
 fn outer_documents(schema: &Schema, trajectories: &Trajectories) -> Vec<Document> {
     let mut documents = match &trajectories.grid[..] {
+        // Readers would build an index of them.
+        [] if schema.arrays.is_empty() => Vec::new(),
         [] => vec![trajectory_document(trajectories)],
         grid => grid
             .iter()
@@ -431,11 +441,12 @@ pub(super) fn schema_from_group(path: &Path, document: &[u8]) -> Result<Schema, 
 fn parse(document: &[u8]) -> Result<(Schema, IndexMap<String, String>), String> {
     let group: StoredGroup =
         serde_json::from_slice(document).map_err(|error| format!("zarr.json: {error}"))?;
-    let GroupAttributes { own: attributes, format, block_shape, checksums, .. } = group.attributes;
+    let GroupAttributes { own: attributes, format, block_shape, unstored, checksums, .. } =
+        group.attributes;
     match format {
+        Some(format) if block_shape.is_some() && format == BLOCKS_FORMAT => {}
         Some(format)
-            if [FORMAT_OF_STRUCTURES, FORMAT, BLOCKS_FORMAT].map(Value::from).contains(&format) => {
-        }
+            if block_shape.is_none() && (format == FORMAT || format == FORMAT_OF_STRUCTURES) => {}
         Some(format) => {
             return Err(format!(
                 "it has format {format}, this program reads formats up to {BLOCKS_FORMAT}: run its model again, or read its arrays with any reader of Zarr"
@@ -491,7 +502,8 @@ fn parse(document: &[u8]) -> Result<(Schema, IndexMap<String, String>), String> 
     }
     let (stored, array) = time.ok_or("it has no array of times")?;
     let time = Series { name: "t".to_string(), ..read_series(&axes, None, stored, array)? };
-    let trajectories = trajectories_of(trajectories, grid, block_shape, done)?;
+    let unstored = unstored.map(|(first, count)| ("trajectory".to_string(), first, count));
+    let trajectories = trajectories_of(trajectories.or(unstored), grid, block_shape, done)?;
     let (rows, of) = match &trajectories {
         Some(trajectories) => (trajectories.count, "trajectories"),
         None => (time.grid.rows, "times"),

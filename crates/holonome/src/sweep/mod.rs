@@ -203,6 +203,11 @@ fn recognised_throughout(simulation: &Simulation, starts: &Starts) -> Result<(),
     Ok(())
 }
 
+/// True if nothing is stored of each trajectory: sums over them are all that is asked for.
+fn records_nothing(options: &RunOptions) -> bool {
+    options.record.as_ref().is_some_and(Vec::is_empty)
+}
+
 /// Leave out the deviations of invariants at each sample: an ensemble stores the largest of each
 /// trajectory.
 fn leave_out_deviations(simulation: &mut Simulation) -> Result<(), Error> {
@@ -362,6 +367,16 @@ impl Sweep {
         if options.samples.is_none() && options.every.is_none() {
             // An ensemble is for the ends of its trajectories; a history has to be requested.
             options.samples = Some(2);
+        }
+        if options.record.as_deref().is_some_and(|names| names == ["none"]) {
+            options.record = Some(Vec::new());
+        }
+        if records_nothing(&options) && sweep.shard.is_some() {
+            return Err(Error::option(format!(
+                "{}: parts are joined by what they store of each trajectory; let {} divide the ensemble instead",
+                option("record").with("none"),
+                option("worker")
+            )));
         }
         let reference = reference_state(&problem, &options)?;
         let measures_errors = std::mem::take(&mut options.error);
@@ -634,9 +649,10 @@ impl Sweep {
         let task = (TASK_NUMBERS.max(row) as f64)
             .min((self.range.end - self.range.start) as f64 * row as f64);
         let one = self.simulation.footprint().memory * rayon::current_num_threads() as f64;
-        // And the number of every trajectory.
         let count = (self.range.end - self.range.start) as f64;
-        let disk = number * (row + 1) as f64 * count;
+        // And the number of every trajectory.
+        let stored = if records_nothing(&self.simulation.options) { 0 } else { row + 1 };
+        let disk = number * stored as f64 * count;
         // Two blocks, of which one is written while the next is begun.
         let block = self.layout().blocks().map_or(0.0, |blocks| blocks.len() as f64);
         let blocks = 2.0 * block.min(count) * row as f64;
@@ -710,6 +726,10 @@ impl Sweep {
         }
         self.dimensions_of_measures(&mut layout);
         self.dimensions_of_varied(&mut layout);
+        if records_nothing(&simulation.options) {
+            layout.arrays.clear();
+            layout.dimensions.clear();
+        }
         let fixed = simulation
             .parameters(|parameter| self.varied.iter().all(|slots| slots.start != parameter.first));
         layout.describe(&SweepAttributes { parameters: fixed, sweep: &self.sweep });
