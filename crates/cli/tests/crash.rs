@@ -463,7 +463,7 @@ fn damaged_data_are_refused_by_name() {
     damaged("killed/v/c.0.0", &["resume killed", "export killed --csv out.csv"]);
     damaged("killed/checkpoint.bin", &["resume killed", "export killed --csv out.csv"]);
     damaged("part-2/x/c.0.0.0", &["merge all part-1 part-2"]);
-    damaged("part-1/checkpoint.bin", &["merge all part-1 part-2"]);
+    damaged("part-1/.holonome/sums/0", &["merge all part-1 part-2"]);
     folder.summary("merge all part-1 part-2");
 }
 

@@ -28,8 +28,9 @@ use std::fs;
 use std::io::Read;
 use std::process::{Command, Stdio};
 
-const PAGES: [&str; 11] = [
+const PAGES: [&str; 12] = [
     "README.md",
+    "docs/cluster.md",
     "docs/first.md",
     "docs/gallery.md",
     "docs/guide.md",

@@ -104,8 +104,11 @@ fn files_and_ensembles_that_are_probably_not_meant_are_warned_of() {
     warned(&format!("{sweep} 3 --vary x=(1,uniform(),0)"), "");
     folder.write("drawn.holo", "state x = normal()\nx' = -x\n");
     warned("sweep drawn.holo --method plain:dop853 --until 1 --trajectories 3", "");
-    for range in ["1..2", "1:2", "1,2,3"] {
+    for range in ["1:2", "1,2,3"] {
         let refused = folder.run(&format!("{sweep} 3 --vary mu={range}"));
-        refused.refused(&["give a formula of the number i", "as mu=a+(b-a)*i/(N-1)"]);
+        refused.refused(&["mu=A..B,N", "by a formula of the number i", "as mu=a+(b-a)*i/(N-1)"]);
     }
+    folder.run(&format!("{sweep} 3 --vary mu=1..2")).refused(&["how many values", "1..2,11"]);
+    folder.run(&format!("{sweep} 3 --vary mu=1..2,4")).refused(&["--vary mu", "--trajectories 3"]);
+    warned("sweep models/kepler.holo --until 1 --vary mu=1..2,4", "");
 }

@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 
-/// Folder of a run or an ensemble, from its creation to its end.
+/// Folder of a run, from its creation to its end.
 pub(crate) enum RunFolder {
     /// Not created yet.
     New,
@@ -37,28 +37,23 @@ impl RunFolder {
         Ok(RunFolder::Open(Box::new(store)))
     }
 
-    /// Open the folder at `path` again, which was closed with `status`, at its checkpoint; `noun`
-    /// names its kind.
+    /// Open the folder at `path` again, which was closed with `status`, at its checkpoint.
     ///
     /// # Errors
     /// If it is not that of a stopped run; if it cannot be opened.
-    pub(crate) fn reopen(
-        path: &Path,
-        status: Status,
-        noun: &str,
-    ) -> Result<(RunFolder, Checkpoint), Error> {
+    pub(crate) fn reopen(path: &Path, status: Status) -> Result<(RunFolder, Checkpoint), Error> {
         let shown = path.display();
         let finished = || {
             let remedy = "prepare the problem anew for another";
             Error::option(format!(
-                "this {noun} has finished in {shown}, where its results are: {remedy}"
+                "this run has finished in {shown}, where its results are: {remedy}"
             ))
         };
         match status {
             Status::Finished => return Err(finished()),
             Status::Failed => {
                 let remedy = "resume it from there, or prepare the problem anew";
-                return Err(Error::option(format!("this {noun} has failed in {shown}: {remedy}")));
+                return Err(Error::option(format!("this run has failed in {shown}: {remedy}")));
             }
             Status::Running | Status::Interrupted => {}
         }
@@ -105,70 +100,6 @@ impl RunFolder {
     }
 }
 
-/// A run or an ensemble, which is computed into a folder, from which it can go on, or into memory.
-pub(crate) trait Session {
-    /// What it is called.
-    const NOUN: &'static str;
-    /// Its result.
-    type Summary;
-
-    /// Its folder.
-    fn folder(&mut self) -> &mut RunFolder;
-
-    /// Create the folder.
-    fn create(&self) -> Result<RunFolder, Error>;
-
-    /// Go on from a checkpoint in the folder at this path.
-    fn go_on_from(&mut self, checkpoint: &Checkpoint, path: &Path) -> Result<(), Error>;
-
-    /// True if it was stopped before its end.
-    fn is_interrupted(summary: &Self::Summary) -> bool;
-
-    /// Open the folder: create it or, if the session was stopped there, go on from its checkpoint.
-    ///
-    /// # Errors
-    /// If it cannot be created or opened; if the session has finished or failed in it.
-    fn open_folder(&mut self) -> Result<&Path, Error> {
-        match self.folder() {
-            RunFolder::New => *self.folder() = self.create()?,
-            RunFolder::Open(_) => {}
-            RunFolder::Closed(path, status) => {
-                let (path, status) = (path.clone(), *status);
-                let (folder, checkpoint) = RunFolder::reopen(&path, status, Self::NOUN)?;
-                self.go_on_from(&checkpoint, &path)?;
-                *self.folder() = folder;
-            }
-        }
-        Ok(self.folder().path())
-    }
-
-    /// Compute into the folder, which is then closed with the status of the end.
-    ///
-    /// # Errors
-    /// As [`Session::open_folder`]; those of `compute`.
-    fn compute_in_folder(
-        &mut self,
-        compute: impl FnOnce(&mut Self, &mut Output) -> Result<Self::Summary, Error>,
-    ) -> Result<Self::Summary, Error> {
-        self.open_folder()?;
-        let mut output = self.folder().take();
-        let outcome = compute(self, &mut output);
-        self.folder().close(outcome.as_ref().ok().map(Self::is_interrupted));
-        outcome
-    }
-
-    /// Refuse to begin again in memory what has begun in a folder, which has its first `rows`.
-    fn refuse_begun(&mut self, rows: &str) -> Result<(), Error> {
-        match self.folder() {
-            RunFolder::New => Ok(()),
-            _ => Err(Error::option(format!(
-                "this {} has begun in a folder, which has its first {rows}: go on there, or prepare the problem anew",
-                Self::NOUN
-            ))),
-        }
-    }
-}
-
 /// Error of a run whose checkpoint is missing.
 pub(crate) fn no_checkpoint(path: &Path) -> Error {
     Error::option(format!(
@@ -178,7 +109,7 @@ pub(crate) fn no_checkpoint(path: &Path) -> Error {
     ))
 }
 
-/// Rows of a run or an ensemble that is being computed.
+/// Rows of a run that is being computed.
 pub(crate) enum Output {
     /// In a folder, from which an interrupted run can be resumed.
     Folder(Box<Store>),

@@ -6,7 +6,7 @@ mod common;
 use common::*;
 use holonome::store::{Status, StoredRun};
 use holonome::{
-    Control, Error, Resumed, RunOptions, Settings, StepSize, Sweep, SweepOptions, prepare,
+    Arrays, Control, Error, Resumed, RunOptions, Settings, StepSize, Sweep, SweepOptions, prepare,
 };
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -371,4 +371,69 @@ fn the_error_of_an_adaptive_ensemble_is_about_the_tolerance() {
         let error = median(&ends("corrected:dop853", tolerance));
         assert!(error <= tolerance && error > 0.05 * tolerance, "{error:e} at {tolerance:e}");
     }
+}
+
+#[test]
+fn a_grid_has_the_dimensions_of_its_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let grid = |name: &str, shard| {
+        let run = options("plain:rk4", Some(0.01), 0.5, &folder.path().join(name));
+        let over: Vec<(String, std::sync::Arc<[f64]>)> =
+            vec![("g".into(), [1.0, 2.0, 3.0].into()), ("p.x".into(), [1.0, 0.5].into())];
+        let options = SweepOptions { over, shard, ..SweepOptions::default() };
+        Sweep::load(repository().join(PENDULUM), &Settings::default(), run, options).unwrap()
+    };
+    let memory = grid("none", None).solve().unwrap().arrays;
+    grid("store", None).run(&mut go_on).unwrap();
+    let stored = Arrays::open(folder.path().join("store")).unwrap();
+    assert!(memory == stored);
+    assert_eq!(memory["p"].dimensions(), ["g", "p.x", "time", "component_3"]);
+    assert_eq!((memory["p"].shape(), memory["steps"].shape()), (&[3, 2, 2, 3][..], &[3, 2][..]));
+    assert_eq!(memory.coordinates()[0].1[..], [1.0, 2.0, 3.0]);
+    assert!(memory.get("g").is_none(), "it is a dimension");
+    // The last name runs fastest, and each combination is a run of its own.
+    let starts: Vec<f64> = memory["p"].rows().map(|row| row[0]).collect();
+    assert_eq!(starts, [1.0, 0.5, 1.0, 0.5, 1.0, 0.5]);
+    let set =
+        vec![("g".to_string(), "2".to_string()), ("p".to_string(), "(0.5, 0, -1)".to_string())];
+    let settings = Settings { set, ..Settings::default() };
+    let problem = holonome::Problem::load(repository().join(PENDULUM), &settings).unwrap();
+    let run =
+        RunOptions { samples: Some(2), ..options("plain:rk4", Some(0.01), 0.5, "x".as_ref()) };
+    let alone = prepare(problem, run).unwrap().solve().unwrap();
+    assert_eq!(memory["q"].row(3), alone["q"].values());
+    // Parts are by trajectories, and are joined to the grid.
+    let parts = [1, 2].map(|k| {
+        grid(&format!("part-{k}"), Some((k, 2))).run(&mut go_on).unwrap();
+        folder.path().join(format!("part-{k}"))
+    });
+    assert_eq!(StoredRun::open(&parts[1]).unwrap().read("g").unwrap(), [2.0, 3.0, 3.0]);
+    holonome::sweep::merge(folder.path().join("merged"), &parts).unwrap();
+    assert!(Arrays::open(folder.path().join("merged")).unwrap() == stored);
+}
+
+#[test]
+fn a_worker_opens_a_folder_by_its_path_and_keeps_what_it_compiled() {
+    let folder = tempfile::tempdir().unwrap();
+    let make = |name: &str| {
+        let run = options("corrected:dop853", None, 0.5, &folder.path().join(name));
+        sweep(PENDULUM, run, 1000, &[("p", "(normal(), 0, uniform())")], None)
+    };
+    make("whole").run(&mut go_on).unwrap();
+    let path = make("shared").open().unwrap().to_path_buf();
+    let worker = Sweep::open_store(&path).unwrap();
+    let blocks = worker.blocks().unwrap();
+    assert_eq!((blocks.count(), blocks.len()), (16, 64));
+    // In any order, also twice.
+    for block in (0..blocks.count()).rev().chain([3, 3]) {
+        assert!(worker.finish().unwrap().is_none() || block == 3);
+        worker.compute_blocks([block], &mut go_on).unwrap();
+    }
+    assert!(
+        worker.compute_blocks([16], &mut go_on).unwrap_err().to_string().contains("no block 16")
+    );
+    let status = holonome::sweep::status(&path).unwrap();
+    assert!(status.complete && status.done == 1000 && status.running.is_empty(), "{status:?}");
+    assert_eq!(worker.finish().unwrap().unwrap().trajectories, 1000);
+    assert_eq!(chunks(&path), chunks(&folder.path().join("whole")));
 }

@@ -11,11 +11,11 @@ use crate::error::Error;
 use crate::interpolant::Interpolant;
 use crate::monitored::Monitored;
 use crate::options::RunOptions;
-use crate::output::{Output, RunFolder, Session};
+use crate::output::{Output, RunFolder};
 use crate::pieces::Pieces;
 use crate::recording::{Deviations, Progress, RecordedArray, Recorder};
 use crate::solution::Solution;
-use crate::store::{Checkpoint, Status, Store, StoreError};
+use crate::store::{Status, Store, StoreError};
 use crate::summary::{Ending, Summary, large_drifts, lost};
 use holonome_integrate::failure::Failure;
 use holonome_integrate::observer::Control;
@@ -34,12 +34,24 @@ fn ending(status: Status, summary: &Summary) -> Map<String, Value> {
         .attributes()
 }
 
-impl Session for Simulation {
-    const NOUN: &'static str = "run";
-    type Summary = Summary;
-
-    fn folder(&mut self) -> &mut RunFolder {
-        &mut self.folder
+impl Simulation {
+    /// Open the run's folder: create it or, if the run was stopped there, go on from its
+    /// checkpoint.
+    ///
+    /// # Errors
+    /// If it cannot be created or opened; if the run has finished or failed in it.
+    pub fn open(&mut self) -> Result<&Path, Error> {
+        match &self.folder {
+            RunFolder::New => self.folder = self.create()?,
+            RunFolder::Open(_) => {}
+            RunFolder::Closed(path, status) => {
+                let path = path.clone();
+                let (folder, checkpoint) = RunFolder::reopen(&path, *status)?;
+                self.go_on(checkpoint.state().map_err(Error::store)?, &path)?;
+                self.folder = folder;
+            }
+        }
+        Ok(self.folder.path())
     }
 
     fn create(&self) -> Result<RunFolder, Error> {
@@ -50,25 +62,6 @@ impl Session for Simulation {
         }
         self.footprint().check()?;
         RunFolder::create(self.options.out.as_deref(), &self.problem.name, &self.layout())
-    }
-
-    fn go_on_from(&mut self, checkpoint: &Checkpoint, path: &Path) -> Result<(), Error> {
-        self.go_on(checkpoint.state().map_err(Error::store)?, path)
-    }
-
-    fn is_interrupted(summary: &Summary) -> bool {
-        summary.interrupted
-    }
-}
-
-impl Simulation {
-    /// Open the run's folder: create it or, if the run was stopped there, go on from its
-    /// checkpoint.
-    ///
-    /// # Errors
-    /// If it cannot be created or opened; if the run has finished or failed in it.
-    pub fn open(&mut self) -> Result<&Path, Error> {
-        self.open_folder()
     }
 
     /// Run to the end, or until `watch` returns [`Control::Stop`], into the run's folder; `watch`
@@ -88,7 +81,11 @@ impl Simulation {
                 option("interpolant")
             )));
         }
-        self.compute_in_folder(|run, output| run.run_into(output, None, watch))
+        self.open()?;
+        let mut output = self.folder.take();
+        let outcome = self.run_into(&mut output, None, watch);
+        self.folder.close(outcome.as_ref().ok().map(|summary| summary.interrupted));
+        outcome
     }
 
     /// Run to the end, in memory. Every call begins at the start, and gives the numbers that
@@ -109,7 +106,11 @@ impl Simulation {
         &mut self,
         watch: &mut (dyn FnMut(&Progress) -> Control + Send),
     ) -> Result<Solution, Error> {
-        self.refuse_begun("samples")?;
+        if !matches!(self.folder, RunFolder::New) {
+            return Err(Error::option(
+                "this run has begun in a folder, which has its first samples: go on there, or prepare the problem anew",
+            ));
+        }
         let mut output = Output::Memory(self.footprint().in_memory(&self.arrays_layout())?);
         // The state that a run changes is restored, so that the next run begins at the same start.
         let outputs = self.measuring.as_ref().map(|measuring| measuring.outputs.clone());

@@ -13,7 +13,7 @@ use super::create;
 use super::error::StoreError;
 use super::files;
 use super::layout::Layout;
-use super::progress::{Status, StoredProgress};
+use super::progress::{Status, StoredProgress, done, stored_in_order};
 use super::reader::StoredRun;
 use super::schema::{Schema, Trajectories};
 use serde::de::DeserializeOwned;
@@ -371,30 +371,6 @@ fn host() -> String {
     let name = fs::read_to_string("/proc/sys/kernel/hostname").ok();
     let name = name.or_else(|| std::env::var("HOSTNAME").ok()).unwrap_or_default();
     name.trim().chars().map(|c| if c.is_alphanumeric() || c == '-' { c } else { '_' }).collect()
-}
-
-/// Numbers of the blocks that are done, in the array of this name.
-fn done(path: &Path, array: &str) -> Result<BTreeSet<u64>, StoreError> {
-    let folder = path.join(array);
-    let mut done = BTreeSet::new();
-    for entry in fs::read_dir(&folder).map_err(|error| StoreError::read(&folder, error))? {
-        let entry = entry.map_err(|error| StoreError::read(&folder, error))?;
-        let name = entry.file_name();
-        done.extend(name.to_str().and_then(|name| name.strip_prefix("c.")?.parse::<u64>().ok()));
-    }
-    Ok(done)
-}
-
-/// Number of trajectories before the first block that is not done.
-pub(super) fn stored_in_order(
-    path: &Path,
-    schema: &Schema,
-    blocks: &Blocks,
-) -> Result<u64, StoreError> {
-    let Some(trajectories) = &schema.trajectories else { return Ok(0) };
-    let done = done(path, &trajectories.done)?;
-    let missing = (0..blocks.count()).find(|block| !done.contains(block));
-    Ok(missing.map_or(trajectories.count as u64, |block| blocks.range(block).start))
 }
 
 /// Claims of this process, which a thread renews until they are released.

@@ -1,11 +1,15 @@
-//! Checkpoint and status of a run, in two small files.
+//! Progress of a run, in its checkpoint and its status, and of an ensemble, in its array `done`.
 
+use super::blocks::Blocks;
 use super::checksum;
 use super::error::StoreError;
 use super::files;
+use super::schema::Schema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::collections::BTreeSet;
+use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -112,6 +116,30 @@ impl<S: Serialize> StoredProgress<S> {
         // Its state may be large, so it is streamed instead of becoming a text in memory.
         Ok(serde_json::to_writer(&mut *sink, summary)?)
     }
+}
+
+/// Numbers of the blocks that are done, in the array of this name.
+pub(super) fn done(path: &Path, array: &str) -> Result<BTreeSet<u64>, StoreError> {
+    let folder = path.join(array);
+    let mut done = BTreeSet::new();
+    for entry in fs::read_dir(&folder).map_err(|error| StoreError::read(&folder, error))? {
+        let entry = entry.map_err(|error| StoreError::read(&folder, error))?;
+        let name = entry.file_name();
+        done.extend(name.to_str().and_then(|name| name.strip_prefix("c.")?.parse::<u64>().ok()));
+    }
+    Ok(done)
+}
+
+/// Number of trajectories before the first block that is not done.
+pub(super) fn stored_in_order(
+    path: &Path,
+    schema: &Schema,
+    blocks: &Blocks,
+) -> Result<u64, StoreError> {
+    let Some(trajectories) = &schema.trajectories else { return Ok(0) };
+    let done = done(path, &trajectories.done)?;
+    let missing = (0..blocks.count()).find(|block| !done.contains(block));
+    Ok(missing.map_or(trajectories.count as u64, |block| blocks.range(block).start))
 }
 
 /// Read `checkpoint.bin`; `None` if the run was stopped before its first checkpoint.

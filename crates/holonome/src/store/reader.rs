@@ -1,7 +1,6 @@
 //! Reader of runs: finished, stopped, or still being written.
 
 use super::chunks::{self, ChunkReader};
-use super::ensemble;
 use super::error::StoreError;
 use super::files;
 use super::layout::{ArrayLayout, Dimension, Label, Role};
@@ -65,7 +64,7 @@ impl StoredRun {
             progress.samples = checkpoint.samples;
         }
         if let Some(blocks) = schema.blocks() {
-            progress.samples = ensemble::stored_in_order(path, &schema, blocks)? as usize;
+            progress.samples = progress::stored_in_order(path, &schema, blocks)? as usize;
         }
         let (samples, planned) = (progress.samples, schema.rows());
         if samples > planned {

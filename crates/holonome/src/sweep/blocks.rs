@@ -25,6 +25,9 @@ pub(super) const TASK_NUMBERS: usize = 1 << 21;
 /// Number of tasks per thread between two looks at the progress.
 pub(super) const TASKS_PER_THREAD: usize = 2;
 
+/// Number of blocks up to which each is looked for by itself.
+const FEW_BLOCKS: usize = 64;
+
 /// Time between two looks at the blocks of other processes.
 const LOOK: Duration = Duration::from_millis(500);
 
@@ -217,7 +220,11 @@ impl Sweep {
         exclusive: bool,
         watch: &mut dyn FnMut(&SweepProgress) -> Control,
     ) -> Result<(Control, Tally), Error> {
-        let done = store.done().map_err(Error::store)?;
+        // Few blocks are looked for one by one: a list of all takes milliseconds where they are many.
+        let done: BTreeSet<u64> = match blocks.len() {
+            ..=FEW_BLOCKS => blocks.iter().copied().filter(|&block| store.is_done(block)).collect(),
+            _ => store.done().map_err(Error::store)?,
+        };
         let length = |block: &u64| {
             let range = store.blocks().range(*block);
             range.end - range.start
@@ -310,12 +317,18 @@ impl Sweep {
                         store.set_status(Status::Interrupted, &summary).map_err(Error::store)?;
                         let ending = summary.ending(Status::Interrupted);
                         store.publish(ending).map_err(Error::store)?;
+                        // Others may have completed and ended it in this moment.
+                        if let Some(whole) = this.ended(store, seconds(started))? {
+                            return Ok(whole);
+                        }
                     }
                     Ok(summary)
                 }
             },
             Err(error) => {
-                drop(store.set_status(Status::Failed, error.report()));
+                // The status would not matter to the user more than the failure.
+                let _ = store.set_status(Status::Failed, error.report());
+                let _ = this.ended(store, seconds(started));
                 Err(error)
             }
         }
