@@ -12,7 +12,7 @@
 //!
 //! **Ensembles** are written by any number of processes, so that each chunk has one writer: all
 //! arrays are divided into the same [`Blocks`] of trajectories, and everything that is not an array
-//! lies in a hidden folder. See [`ensemble`].
+//! lies in a hidden folder. The head of `ensemble.rs` says how.
 //!
 //! ```text
 //! grid.zarr/
