@@ -108,7 +108,7 @@ class Model:
         tables: Mapping[str, str] | None = None,
         values: Mapping[str, Value] | None = None,
     ) -> None:
-        formulas, numbers = _parted(values or {})
+        formulas, numbers = _parted(_with_sizes(values or {}))
         problem = _holonome.Problem.from_text(
             name, text, dict(tables or {}), list(formulas.items()), _flat(numbers)
         )
@@ -696,6 +696,16 @@ def _parted(values: Mapping[str, Value]) -> tuple[dict[str, str], dict[str, Arra
     return formulas, numbers
 
 
+def _with_sizes(values: Mapping[str, Value]) -> dict[str, Value]:
+    """Values with whole numbers as texts: before a model is read, its sizes are not known, and sizes
+    are set by texts."""
+
+    def is_whole(value: Value) -> bool:
+        return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+    return {name: str(value) if is_whole(value) else value for name, value in values.items()}
+
+
 def _whole(name: str, value: Array) -> str:
     """The text of a size."""
     if value.size != 1 or not float(value.ravel()[0]).is_integer():
@@ -735,6 +745,6 @@ def load(path: str | os.PathLike[str], values: Mapping[str, Value] | None = None
     OptionError
         If it cannot be read.
     """
-    formulas, numbers = _parted(values or {})
+    formulas, numbers = _parted(_with_sizes(values or {}))
     problem = _holonome.Problem.load(os.fspath(path), list(formulas.items()), _flat(numbers))
     return Model._new(_Core(problem, formulas), dict(_flat(numbers)))

@@ -58,6 +58,8 @@ def test_a_size_is_set_like_a_value() -> None:
     text = "size n = 3\ncoordinate q[i in 1..n] = i\nmomentum p of q\nhamiltonian sum(i in 1..n : p[i]^2/2)"
     model = ho.Model(text)
     assert model.set(n=5).variables["q"].tolist() == [1, 2, 3, 4, 5] and model.sizes == {"n": 3}
+    larger = ho.Model(text, values={"n": np.int64(4), "q": [4, 3, 2, 1]})
+    assert larger.variables["q"].tolist() == [4, 3, 2, 1]
     with pytest.raises(ho.OptionError, match="integer"):
         model.set(n=2.5)
 
