@@ -51,40 +51,66 @@ impl Solution {
     }
 }
 
-/// The numbers of one array of a solution, or its times.
-struct Part {
-    solution: Arc<holonome::Solution>,
+/// A result whose arrays Python shares.
+pub trait Arrayed: Send + Sync + 'static {
+    /// Its arrays.
+    fn arrays(&self) -> &Arrays;
+}
+
+impl Arrayed for holonome::Solution {
+    fn arrays(&self) -> &Arrays {
+        &self.arrays
+    }
+}
+
+/// The numbers of one array of a result, or its times.
+struct Part<S> {
+    result: Arc<S>,
     /// `None` for the times.
     name: Option<String>,
 }
 
-impl AsRef<[f64]> for Part {
+impl<S: Arrayed> AsRef<[f64]> for Part<S> {
     fn as_ref(&self) -> &[f64] {
         match &self.name {
-            None => self.solution.times(),
-            Some(name) => self.solution.arrays[name].values(),
+            None => self.result.arrays().times(),
+            Some(name) => self.result.arrays()[name].values(),
         }
     }
+}
+
+/// Names of a result's arrays.
+pub fn names(result: &impl Arrayed) -> Vec<String> {
+    result.arrays().names().map(str::to_string).collect()
+}
+
+/// Memory of a result's times.
+pub fn times(result: &Arc<impl Arrayed>) -> Memory {
+    let shape = vec![result.arrays().times().len()];
+    Memory::new(Arc::new(Part { result: Arc::clone(result), name: None }), shape)
+}
+
+/// Memory of an array of a result; `None` if there is none of this name.
+pub fn array(result: &Arc<impl Arrayed>, name: String) -> Option<Memory> {
+    let shape = result.arrays().get(&name)?.shape().to_vec();
+    Some(Memory::new(Arc::new(Part { result: Arc::clone(result), name: Some(name) }), shape))
 }
 
 #[pymethods]
 impl Solution {
     /// Names of the arrays.
     fn names(&self) -> Vec<String> {
-        self.solution.arrays.names().map(str::to_string).collect()
+        names(&*self.solution)
     }
 
     /// Times of the samples.
     fn times(&self) -> Memory {
-        let part = Part { solution: Arc::clone(&self.solution), name: None };
-        Memory::new(Arc::new(part), vec![self.solution.times().len()])
+        times(&self.solution)
     }
 
     /// Memory of an array; `None` if there is none of this name.
     fn array(&self, name: String) -> Option<Memory> {
-        let shape = self.solution.arrays.get(&name)?.shape().to_vec();
-        let part = Part { solution: Arc::clone(&self.solution), name: Some(name) };
-        Some(Memory::new(Arc::new(part), shape))
+        array(&self.solution, name)
     }
 
     /// Dimensions and description of an array; `None` if there is none of this name.
@@ -100,11 +126,6 @@ impl Solution {
     /// Warnings for the user.
     fn warnings(&self) -> Vec<String> {
         self.solution.summary.warnings.clone()
-    }
-
-    /// True if the run was stopped before its end.
-    fn is_interrupted(&self) -> bool {
-        self.solution.summary.interrupted
     }
 
     /// True if the run kept its steps, so that states between the samples are known.

@@ -8,7 +8,7 @@ use holonome::Progress;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 /// A model compiled for a method. One run at a time.
 #[pyclass(frozen, module = "holonome._holonome")]
@@ -86,12 +86,6 @@ impl Simulation {
             let stored = py.detach(|| simulation.store(&solution.solution, &path));
             stored.map_err(|error| raised(py, error))
         })
-    }
-
-    /// Warnings before the start.
-    #[getter]
-    fn warnings(&self) -> Vec<String> {
-        self.simulation.lock().unwrap_or_else(PoisonError::into_inner).all_warnings()
     }
 }
 

@@ -3,11 +3,12 @@
 use crate::errors::raised;
 use crate::options::Options;
 use crate::problem::Problem;
-use crate::result::{Described, described};
+use crate::result::{Arrayed, Described, array, described, names, times};
 use crate::values::{Memory, NamedValues, copied};
 use crate::watch::Watch;
 use holonome::{
-    Control, Error, RunOptions, Settings, SweepOptions, SweepProgress, SweepSolution, prepare_sweep,
+    Arrays, Control, Error, RunOptions, Settings, SweepOptions, SweepProgress, SweepSolution,
+    prepare_sweep,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -135,18 +136,9 @@ pub struct Sweep {
     solution: Arc<SweepSolution>,
 }
 
-/// The numbers of one array, or the times.
-struct Part {
-    solution: Arc<SweepSolution>,
-    name: Option<String>,
-}
-
-impl AsRef<[f64]> for Part {
-    fn as_ref(&self) -> &[f64] {
-        match &self.name {
-            None => self.solution.arrays.times(),
-            Some(name) => self.solution.arrays[name].values(),
-        }
+impl Arrayed for SweepSolution {
+    fn arrays(&self) -> &Arrays {
+        &self.arrays
     }
 }
 
@@ -175,20 +167,17 @@ impl Sweep {
 
     /// Names of the arrays.
     fn names(&self) -> Vec<String> {
-        self.solution.arrays.names().map(str::to_string).collect()
+        names(&*self.solution)
     }
 
     /// Times of the samples.
     fn times(&self) -> Memory {
-        let part = Part { solution: Arc::clone(&self.solution), name: None };
-        Memory::new(Arc::new(part), vec![self.solution.arrays.times().len()])
+        times(&self.solution)
     }
 
     /// Memory of an array; `None` if there is none of this name.
     fn array(&self, name: String) -> Option<Memory> {
-        let shape = self.solution.arrays.get(&name)?.shape().to_vec();
-        let part = Part { solution: Arc::clone(&self.solution), name: Some(name) };
-        Some(Memory::new(Arc::new(part), shape))
+        array(&self.solution, name)
     }
 
     /// Dimensions and description of an array; `None` if there is none of this name.
