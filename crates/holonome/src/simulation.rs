@@ -2,6 +2,7 @@
 
 mod attributes;
 mod choices;
+mod derivative;
 mod flow;
 mod orbit;
 mod outcome;

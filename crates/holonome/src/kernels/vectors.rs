@@ -45,6 +45,17 @@ impl StateVectors {
         Arc::new(StateVectors { vectors, variables, curvature })
     }
 
+    /// These vectors, a tangent vector with the same ones, and `more` numbers.
+    pub fn with_tangents(&self, more: usize) -> Arc<StateVectors> {
+        let (mut vectors, mut variables) = (self.vectors.clone(), self.variables.clone());
+        for (_, variable) in &self.variables {
+            variables.push((vectors.count(), variable.clone()));
+            vectors.push(Role::Other, variable.family.members(), variable.family.shape.len());
+        }
+        vectors.push(Role::Other, more, 1);
+        Arc::new(StateVectors { vectors, variables, curvature: None })
+    }
+
     /// Vector to which each component belongs.
     pub fn vector_of(&self) -> Vec<usize> {
         (0..self.vectors.count())

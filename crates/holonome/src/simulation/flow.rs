@@ -1,5 +1,6 @@
 //! Flows: the state after a time, as a function of the state.
 
+use super::derivative::Derivative;
 use super::stepping::{NoObserver, Running, unstored, without_failed};
 use super::{From, Simulation, Trajectory, prepare};
 use crate::error::Error;
@@ -38,6 +39,8 @@ pub struct Flow {
     /// `None` if states may be off the constraint set.
     checks: Option<Checks>,
     worker: Worker,
+    /// Made when it is first wanted.
+    derivative: Option<Box<Derivative>>,
 }
 
 /// Trajectory that a thread moves, and its scratch.
@@ -96,7 +99,7 @@ impl Flow {
         let work = checks.as_ref().map_or(0, |checks| checks.work_len(&simulation.problem.model));
         let (trajectory, scratch) = (simulation.trajectory.clone(), FlowScratch::default());
         let worker = Worker { trajectory, scratch, work: vec![0.0; work] };
-        Ok(Flow { simulation, plan, checks, worker })
+        Ok(Flow { simulation, plan, checks, worker, derivative: None })
     }
 
     /// Number of numbers of a state: the variables in the order of the model, positions first.
@@ -125,7 +128,7 @@ impl Flow {
             )));
         }
         let count = states.len() / n;
-        let Flow { simulation, plan, checks, worker } = self;
+        let Flow { simulation, plan, checks, worker, .. } = self;
         let map = Map { simulation, plan, checks: checks.as_ref() };
         let of = |number: usize, error: Error| match count {
             1 => error,
@@ -148,6 +151,85 @@ impl Flow {
         });
         let first = failed.filter_map(Result::err).min_by_key(|(number, _)| *number);
         first.map_or(Ok(()), |(number, error)| Err(of(number, error)))
+    }
+}
+
+impl Flow {
+    /// Replace states as [`Flow::apply`] does, and tangent vectors of each by those at its end:
+    /// products of the derivative M = ∂x₁/∂x₀ with them. `tangents` has as many vectors for each
+    /// state, one after the other.
+    ///
+    /// The derivative is that of the computed map: of the steps' formulas, of their equations by
+    /// implicit differentiation, and of their treatment, with the values that it holds as functions
+    /// of x₀. Only the metric of a treatment and the gains of `feedback` are taken as constant: they
+    /// are estimates. So M of a symplectic method is symplectic to rounding. On a constraint set M
+    /// maps tangent vectors of the set to such; along others it is whatever the formulas give there.
+    ///
+    /// # Errors
+    /// As [`Flow::apply`]; if the steps are not equal ones; if the model is too large to be
+    /// unrolled.
+    pub fn apply_with_tangents(
+        &mut self,
+        states: &mut [f64],
+        tangents: &mut [f64],
+    ) -> Result<(), Error> {
+        let n = self.dim();
+        let count = states.len() / n;
+        let per_state = tangents.len().checked_div(count).unwrap_or(0);
+        if tangents.len() != count * per_state || !per_state.is_multiple_of(n) {
+            let have = tangents.len();
+            return Err(Error::option(format!(
+                "{count} states have as many tangent vectors of {n} numbers each, and {have} numbers are not those"
+            )));
+        }
+        if self.derivative.is_none() {
+            self.derivative = Some(Box::new(Derivative::new(&self.simulation)?));
+        }
+        let starts = states.to_vec();
+        self.apply(states)?;
+        let Flow { simulation, plan, derivative, .. } = self;
+        let derivative = derivative.as_deref_mut().expect("it has just been made");
+        if per_state == 0 {
+            return Ok(());
+        }
+        let of = |number: usize, error: Error| match count {
+            1 => error,
+            _ => Error::option(format!("state {number}: {error}")),
+        };
+        let chunk = count.div_ceil(rayon::current_num_threads()).max(1);
+        let failed =
+            tangents.par_chunks_mut(chunk * per_state).enumerate().map(|(part, tangents)| {
+                let mut derivative = derivative.clone();
+                let starts = starts.chunks_exact(n).enumerate().skip(part * chunk);
+                let mut each = starts.zip(tangents.chunks_exact_mut(per_state));
+                let failed = each.find_map(|((number, x), tangents)| {
+                    Some((number, derivative.apply(simulation, plan, x, tangents).err()?))
+                });
+                failed.map_or(Ok(()), Err)
+            });
+        let first = failed.filter_map(Result::err).min_by_key(|(number, _)| *number);
+        first.map_or(Ok(()), |(number, error)| Err(of(number, error)))
+    }
+
+    /// Replace states as [`Flow::apply`] does, and return the derivative M of each, row by row:
+    /// M[i][j] = ∂x₁ᵢ/∂x₀ⱼ. See [`Flow::apply_with_tangents`].
+    ///
+    /// # Errors
+    /// As [`Flow::apply_with_tangents`].
+    pub fn apply_with_derivative(&mut self, states: &mut [f64]) -> Result<Vec<f64>, Error> {
+        let n = self.dim();
+        let count = states.len() / n;
+        let unit = |k: usize| f64::from(u8::from(k % n == k / n % n));
+        let mut matrices: Vec<f64> = (0..count * n * n).map(unit).collect();
+        self.apply_with_tangents(states, &mut matrices)?;
+        for matrix in matrices.chunks_exact_mut(n * n) {
+            for i in 0..n {
+                for j in 0..i {
+                    matrix.swap(i * n + j, j * n + i);
+                }
+            }
+        }
+        Ok(matrices)
     }
 }
 

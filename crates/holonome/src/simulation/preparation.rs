@@ -177,7 +177,7 @@ impl Simulation {
 /// V = W(ΔF) and L(x) of a feedback term, given as formulas.
 type Formulas<'a> = (&'a Potential<'a>, &'a Transport<'a>);
 
-fn settings(options: &RunOptions, in_lanes: bool) -> Result<MethodSettings, Error> {
+pub(super) fn settings(options: &RunOptions, in_lanes: bool) -> Result<MethodSettings, Error> {
     Ok(MethodSettings {
         in_lanes,
         newton_tolerance: tolerance(option("newton_tolerance"), options.newton_tolerance)?,
@@ -245,9 +245,7 @@ impl<'a> Compiler<'a> {
     ) -> Result<Compiler<'a>, Error> {
         let method = &options.method;
         let vectors = StateVectors::of(&problem.model);
-        let near = method.treatment.begins_on_the_set()
-            && !problem.model.constraints.is_empty()
-            && vectors.mass_ratio(&problem.model) <= ALIKE_MASSES;
+        let near = stays_near(method, problem, &vectors);
         let form = Form::of(problem, method, options.gain.as_ref(), near)?;
         let settings = settings(options, in_lanes)?;
         Ok(Compiler { problem, options, method, settings, vectors, form, near })
@@ -465,8 +463,7 @@ impl Form<'_> {
     }
 
     fn followed<'a>(field: Arc<Field>, near: bool) -> Form<'a> {
-        let shorter = near.then(|| field.from_the_set()).flatten();
-        Form::Unrolled(shorter.map_or(field, Arc::new))
+        Form::Unrolled(followed(field, near))
     }
 
     fn unrolled(&self) -> Option<&Arc<Field>> {
@@ -497,6 +494,36 @@ impl Form<'_> {
             Form::Templated(field) => &field.groups,
         }
     }
+}
+
+/// Field that steps follow; `near` is true if it matters near the constraints only.
+fn followed(field: Arc<Field>, near: bool) -> Arc<Field> {
+    let shorter = near.then(|| field.from_the_set()).flatten();
+    shorter.map_or(field, Arc::new)
+}
+
+/// True if the field of a model with these vectors matters near the constraints only.
+fn stays_near(method: &Method, problem: &Problem, vectors: &StateVectors) -> bool {
+    method.treatment.begins_on_the_set()
+        && !problem.model.constraints.is_empty()
+        && vectors.mass_ratio(&problem.model) <= ALIKE_MASSES
+}
+
+/// Unrolled field that the steps of a simulation follow, however large its model is; without a
+/// feedback term.
+///
+/// # Errors
+/// If it is too large for that.
+pub(super) fn unrolled_field(simulation: &Simulation) -> Result<Arc<Field>, Error> {
+    let Simulation { problem, plan, field, vectors, .. } = simulation;
+    if let Some(field) = field {
+        return Ok(Arc::clone(field));
+    }
+    let (mut field, _) = problem.model.field().map_err(|reason| {
+        Error::option(format!("a derivative unrolls the field of the model, and {reason}"))
+    })?;
+    field.monitor_only(&problem.examined.varying);
+    Ok(followed(Arc::new(field), stays_near(&plan.method, problem, vectors)))
 }
 
 /// Refuse claims that are not true, unless they may be left unheld.

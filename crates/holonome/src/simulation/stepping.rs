@@ -139,7 +139,7 @@ pub(crate) fn claim_fails<E>(groups: &[InvariantGroup], state: &StepState) -> Fa
 
 /// Run `plan` with the map of its method. If threads share its sums, it runs among them: they then
 /// wait least for each other, and allocate nothing.
-fn run_method<O: Observer<Error: Send> + Send>(
+pub(super) fn run_method<O: Observer<Error: Send> + Send>(
     (program, step, system): Parts,
     plan: &Plan,
     state: &mut StepState,

@@ -25,6 +25,7 @@ mod program;
 mod recorder;
 mod rigid_body;
 mod symbols;
+mod tangents;
 mod unrolled;
 
 use crate::error::Error;
@@ -58,6 +59,7 @@ use recorder::{CompositeFunctions, FsalMode, Given, Trace, record};
 use rigid_body::RigidBody;
 use std::sync::Arc;
 use symbols::{ParameterPlaces, Symbols};
+pub use tangents::ProgramTangents;
 use unrolled::{Unrolled, UnrolledTrace};
 
 /// A method's step as a program. Copies share their code.
@@ -232,6 +234,35 @@ pub fn program(
         (program, trace) = lowered(false).map_err(unsuitable)?;
     }
     Ok(Some(Program::Unrolled(Box::new(program), Arc::new(trace))))
+}
+
+/// Steps of a method along tangent vectors; `None` if the method has no [`program`], which has
+/// accepted it. `extension` is as there.
+///
+/// # Errors
+/// If the model is too large to be unrolled.
+pub fn tangents(
+    method: &Method,
+    model: &Derived,
+    extension: Option<&Field>,
+    settings: &MethodSettings,
+) -> Result<Option<ProgramTangents>, Error> {
+    if method.scheme.follows_fields() {
+        return Ok(None);
+    }
+    let mechanics = model.mechanics().map_err(|reason| {
+        Error::option(format!("a derivative unrolls the step of `{method}`, and {reason}"))
+    })?;
+    let unsuitable =
+        |reason: String| Error::option(format!("`{method}` does not suit this model: {reason}"));
+    let functions = functions(method, mechanics, model, extension, settings).map_err(unsuitable)?;
+    let nodes = Nodes::new(&Arc::new(functions));
+    let trace = recorded((method, false), nodes, (FsalMode::Compute, false)).map_err(unsuitable)?;
+    let (own, tolerance) = (settings.own(method), settings.newton_tolerance.unwrap_or(0.0));
+    let of = (mechanics, &**model);
+    let program = unrolled::lower(&trace, None, of, method.substeps(), own, tolerance);
+    let parameters = [&model.parameter_values, own].concat();
+    Ok(Some(ProgramTangents::new(program, &trace, &parameters)))
 }
 
 /// Choose how a program for steps of length h iterates. True if the program may keep its guesses

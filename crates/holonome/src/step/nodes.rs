@@ -26,6 +26,11 @@ impl Nodes {
         Nodes { functions: Arc::clone(functions), graph: Graph::new(), inputs: 0 }
     }
 
+    /// Number of inputs so far.
+    pub fn inputs(&self) -> usize {
+        self.inputs
+    }
+
     /// Derivatives of `node` with respect to `unknowns`.
     fn partials(&mut self, node: Node, unknowns: &[Node]) -> Vec<(u32, Node)> {
         let number: FxHashMap<Input, u32> = unknowns

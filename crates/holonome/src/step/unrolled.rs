@@ -71,6 +71,13 @@ pub struct EquationNames {
     components: Vec<String>,
 }
 
+impl EquationNames {
+    /// Name of a component of the state.
+    pub fn component(&self, number: usize) -> &str {
+        &self.components[number]
+    }
+}
+
 /// Equations with residuals and Jacobian from one kernel.
 #[derive(Clone)]
 pub struct UnrolledEquations {

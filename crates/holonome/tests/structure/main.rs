@@ -8,6 +8,7 @@ mod common;
 mod bodies;
 mod cases;
 mod definite;
+mod derivatives;
 mod failures;
 mod maps;
 mod methods;

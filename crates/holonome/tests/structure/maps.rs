@@ -18,17 +18,18 @@ fn point(case: &Case) -> Vec<f64> {
 /// f'(x), column by column, by the central formula of order 8 with steps of 0.01. Its error is
 /// δ⁸/630 times a ninth derivative, 1e-13 for a function whose Taylor series has a radius of
 /// convergence of 1, and its round-off a few 1e-16/δ.
-pub fn jacobian(f: impl Fn(&[f64]) -> Vec<f64>, x: &[f64]) -> Vec<Vec<f64>> {
+pub fn jacobian(mut f: impl FnMut(&[f64]) -> Vec<f64>, x: &[f64]) -> Vec<Vec<f64>> {
     let delta = 0.01;
     let weights = [4.0 / 5.0, -1.0 / 5.0, 4.0 / 105.0, -1.0 / 280.0];
+    let count = f(x).len();
     (0..x.len())
         .map(|i| {
-            let at = |k: f64| {
+            let mut at = |k: f64| {
                 let mut x = x.to_vec();
                 x[i] += k * delta;
                 f(&x)
             };
-            let mut column = vec![0.0; f(x).len()];
+            let mut column = vec![0.0; count];
             for (k, weight) in weights.iter().enumerate() {
                 let (plus, minus) = (at(k as f64 + 1.0), at(-(k as f64 + 1.0)));
                 for (entry, (plus, minus)) in column.iter_mut().zip(plus.iter().zip(&minus)) {
@@ -78,25 +79,38 @@ pub fn omega(u: &[f64], v: &[f64]) -> f64 {
 /// Points of the set of the first `count` restrictions around x: x + Σ uᵢ vᵢ over an orthonormal
 /// basis of its tangent vectors, moved to the set along its normals at x. A map for g(q, p) is
 /// defined on g = 0 only: fibres do not leave the level set on which they begin.
-struct Chart<'a> {
+pub struct Chart<'a> {
     case: &'a Case,
     count: usize,
+    t: f64,
     x: Vec<f64>,
-    basis: Vec<Vec<f64>>,
+    pub basis: Vec<Vec<f64>>,
     normals: Vec<Vec<f64>>,
 }
 
 impl Chart<'_> {
     fn new(case: &Case, count: usize) -> Chart<'_> {
-        let x = point(case);
-        let gradients = jacobian(|x| (case.restrictions)(T0, x)[..count].to_vec(), &x);
+        Chart::around(case, count, (T0, point(case)))
+    }
+
+    /// Chart around the start of a case, or a point some way along its motion if that is on the set
+    /// at the start time as well.
+    pub fn at_start(case: &Case) -> Chart<'_> {
+        let (moved, start) = (point(case), case.start());
+        let restrictions = (case.restrictions)(0.0, &moved);
+        let x = if largest(&restrictions) < 1e-9 { moved } else { start };
+        Chart::around(case, restrictions.len(), (0.0, x))
+    }
+
+    fn around(case: &Case, count: usize, (t, x): (f64, Vec<f64>)) -> Chart<'_> {
+        let gradients = jacobian(|x| (case.restrictions)(t, x)[..count].to_vec(), &x);
         let normals: Vec<Vec<f64>> =
             (0..count).map(|row| gradients.iter().map(|column| column[row]).collect()).collect();
         let basis = tangent(&normals, x.len());
-        Chart { case, count, x, basis, normals }
+        Chart { case, count, t, x, basis, normals }
     }
 
-    fn at(&self, u: &[f64]) -> Vec<f64> {
+    pub fn at(&self, u: &[f64]) -> Vec<f64> {
         let mut y = self.x.clone();
         let moved = |y: &mut Vec<f64>, c: f64, v: &[f64]| {
             y.iter_mut().zip(v).for_each(|(y, v)| *y += c * v)
@@ -107,7 +121,7 @@ impl Chart<'_> {
         let gram: Vec<Vec<f64>> =
             self.normals.iter().map(|a| self.normals.iter().map(|b| dot(a, b)).collect()).collect();
         for _ in 0..20 {
-            let g = (self.case.restrictions)(T0, &y)[..self.count].to_vec();
+            let g = (self.case.restrictions)(self.t, &y)[..self.count].to_vec();
             let c = solved(gram.clone(), g);
             c.iter().zip(&self.normals).for_each(|(&c, normal)| moved(&mut y, -c, normal));
         }

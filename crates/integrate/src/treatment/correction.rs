@@ -31,6 +31,7 @@
 //! The step keeps the order of the map before it: ΔF is of the size of the local
 //! error, and so is the move.
 
+use super::derivative::{NoDerivative, SecondDerivative, Tangents};
 use super::normal_equations::{NormalEquations, Regularisation};
 use crate::cost::Cost;
 use crate::scales::UNIT_ROUND_OFF;
@@ -113,21 +114,77 @@ impl Correction {
         values: &mut [f64],
         work: &mut [f64],
     ) -> f64 {
+        self.measure(system, (t, target), x, values, work);
+        if self.mu.iter().all(|residual| *residual == 0.0) {
+            return 0.0;
+        }
+        self.factor(system, weights);
+        let [constraints, others] = self.equations.solve_limited(&mut self.mu, limit);
+        self.equations.subtract_transpose(&self.jacobian, &self.mu, x);
+        if self.claims { max_or_nan(constraints, others) } else { others }
+    }
+
+    /// Compute DF, ΔF and its round-off at `x`.
+    fn measure(
+        &mut self,
+        system: &dyn System,
+        (t, target): (f64, &[f64]),
+        x: &[f64],
+        values: &mut [f64],
+        work: &mut [f64],
+    ) {
         system.invariant_values(t, x, values, work);
         system.invariant_jacobian(t, x, &mut self.jacobian, work);
         for i in 0..self.mu.len() {
             self.mu[i] = values[i] - target[i];
             self.noise[i] = round_off(&self.equations, &self.jacobian, x, target[i], i);
         }
-        if self.mu.iter().all(|residual| *residual == 0.0) {
-            return 0.0;
-        }
+    }
+
+    /// Factor D W Dᵀ + R with the weights w² of the vectors.
+    fn factor(&mut self, system: &dyn System, weights: &[f64]) {
         system.vectors().spread_roots(weights, &mut self.roots);
         widen(system, &self.jacobian, &self.noise, &self.mu, &mut self.roots, &mut self.concerned);
         self.equations.factor_in(&self.jacobian, &self.roots, &self.noise);
-        let [constraints, others] = self.equations.solve_limited(&mut self.mu, limit);
-        self.equations.subtract_transpose(&self.jacobian, &self.mu, x);
-        if self.claims { max_or_nan(constraints, others) } else { others }
+    }
+
+    /// Correct tangent vectors at `x`, the state that a step has reached: with d = W Dᵀμ and
+    /// N = D W Dᵀ + R, N μ = ΔF, they become
+    ///
+    /// v − W δDᵀμ − W Dᵀδμ,   N δμ = D v − δF₀ − δD d − D W δDᵀμ.
+    ///
+    /// # Errors
+    /// If the correction is limited.
+    pub fn differentiate(
+        &mut self,
+        system: &dyn System,
+        (t, target, weights): (f64, &[f64], &[f64]),
+        x: &[f64],
+        mut tangents: Tangents,
+        second: SecondDerivative,
+        work: &mut [f64],
+    ) -> Result<(), NoDerivative> {
+        let (n, m, limit) = (x.len(), self.mu.len(), largest_innovation(weights.len()));
+        self.measure(system, (t, target), x, &mut vec![0.0; m], work);
+        self.factor(system, weights);
+        let [_, innovation] = self.equations.solve_limited(&mut self.mu, limit);
+        if innovation > limit * limit {
+            return Err(NoDerivative::Limited);
+        }
+        let mut moved = vec![0.0; n];
+        self.equations.add_transpose(&self.jacobian, &self.mu, &mut moved);
+        let mut derivative = self.jacobian.clone();
+        for (v, target) in tangents.each(n, m) {
+            second(t, x, v, &mut derivative);
+            self.equations.subtract_transpose(&derivative, &self.mu, v);
+            let mut step: Vec<f64> = target.to_vec();
+            self.equations.subtract_product(&self.jacobian, v, &mut step);
+            step.iter_mut().for_each(|step| *step = -*step);
+            self.equations.subtract_product(&derivative, &moved, &mut step);
+            self.equations.solve(&mut step);
+            self.equations.subtract_transpose(&self.jacobian, &step, v);
+        }
+        Ok(())
     }
 }
 

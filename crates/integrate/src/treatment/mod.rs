@@ -2,6 +2,7 @@
 //! towards the invariants' level set.
 
 pub mod correction;
+pub mod derivative;
 pub mod normal_equations;
 pub mod projection;
 pub mod stopping;
@@ -13,6 +14,7 @@ use crate::plan::{Metric, Plan};
 use crate::scales::{Kept, Scales, Vectors};
 use crate::system::{Mended, Place, System};
 use correction::Correction;
+use derivative::{BaseDerivative, NoDerivative, SecondDerivative, Tangents};
 use holonome_arithmetic::square;
 use projection::Projection;
 use stopping::Unconverged;
@@ -167,6 +169,51 @@ impl Treatment {
                 work,
                 cost,
             ),
+        }
+    }
+
+    /// Make the step from `x0` at t₀ to `x1` at t₁ by the `base` map and treat it, with its tangent
+    /// vectors. `scales` are those after the step.
+    ///
+    /// # Errors
+    /// If the step or its treatment has no result.
+    pub fn differentiate(
+        &mut self,
+        system: &dyn System,
+        times: (f64, f64, f64),
+        (target, scales): (&[f64], &Scales),
+        (x0, x1): (&[f64], &mut [f64]),
+        tangents: Tangents,
+        base: BaseDerivative,
+        second: SecondDerivative,
+        work: &mut [f64],
+    ) -> Result<(), NoDerivative> {
+        if let Treatment::SymmetricProjection(projection) = self {
+            let of = (target, scales);
+            return projection.differentiate(
+                system,
+                times,
+                of,
+                (x0, x1),
+                tangents,
+                base,
+                second,
+                work,
+            );
+        }
+        base(x0, x1, tangents.vectors).map_err(NoDerivative::Base)?;
+        let (_, t1, h) = times;
+        match self {
+            Treatment::Correction(correction) => {
+                let weights = scales.weights(system.vectors().count());
+                let of = (t1, target, weights);
+                correction.differentiate(system, of, x1, tangents, second, work)
+            }
+            Treatment::Projection(projection) => {
+                let of = ((t1, h), target, scales);
+                projection.differentiate(system, of, x1, tangents, second, work)
+            }
+            Treatment::None | Treatment::SymmetricProjection(_) => Ok(()),
         }
     }
 }

@@ -19,6 +19,7 @@
 //! coarse step; then every vector moves as easily as it is large.
 
 use super::correction::{round_off, widen};
+use super::derivative::{Convergence, NoDerivative, SecondDerivative, Tangents};
 use super::normal_equations::{NormalEquations, Regularisation};
 use super::squared_distance;
 use super::stopping::{Off, Stopping, Unconverged};
@@ -118,6 +119,51 @@ impl Projection {
         found?;
         self.start.iter_mut().zip(&*x).for_each(|(start, x)| *start -= x);
         Ok(squared_distance(vectors, scales.sizes(vectors.count()), &self.start))
+    }
+
+    /// Project tangent vectors at `x`, the state that a step has reached, which becomes the
+    /// projected one: with x₁ = x + W Dᵀμ, D at x, they become
+    ///
+    /// v₁ = v + W δDᵀμ + W Dᵀδμ,   D(x₁) v₁ = δF₀.
+    ///
+    /// δμ is found by the iteration that finds μ.
+    ///
+    /// # Errors
+    /// If an iteration gets no nearer.
+    pub fn differentiate(
+        &mut self,
+        system: &dyn System,
+        (at, target, scales): ((f64, f64), &[f64], &Scales),
+        x: &mut [f64],
+        mut tangents: Tangents,
+        second: SecondDerivative,
+        work: &mut [f64],
+    ) -> Result<(), NoDerivative> {
+        let (n, m, vectors) = (x.len(), self.mu.len(), system.vectors());
+        let (start, mut values, cost) = (x.to_vec(), vec![0.0; m], &mut Cost::default());
+        let deviations = &mut vec![0.0; system.invariants().groups.len()];
+        self.apply(system, (at, target, scales), x, &mut values, deviations, work, cost)
+            .map_err(|_| NoDerivative::Untreated)?;
+        let [mut reached, mut derivative] = [(); 2].map(|()| self.jacobian.clone());
+        system.invariant_jacobian(at.0, x, &mut reached, work);
+        let mut change = vec![0.0; n];
+        for (v, target) in tangents.each(n, m) {
+            second(at.0, &start, v, &mut derivative);
+            self.equations.subtract_transpose(&derivative, &self.mu, v);
+            let mut convergence = Convergence::new(vectors);
+            loop {
+                self.mu_step.copy_from_slice(target);
+                self.equations.subtract_product(&reached, v, &mut self.mu_step);
+                self.equations.solve(&mut self.mu_step);
+                change.fill(0.0);
+                self.equations.add_transpose(&self.jacobian, &self.mu_step, &mut change);
+                v.iter_mut().zip(&change).for_each(|(v, change)| *v += change);
+                if convergence.arrived(vectors, &change, v)? {
+                    break;
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Iterate (4.5) from the start again, with other rows or another metric.

@@ -31,6 +31,7 @@
 //! ones beside heavy ones stay where they are. Unlike the errors of steps, the
 //! metric of the standard projection, this W is the same for the step back.
 
+use super::derivative::{BaseDerivative, Convergence, NoDerivative, SecondDerivative, Tangents};
 use super::normal_equations::{NormalEquations, Regularisation, stack};
 use super::squared_distance;
 use super::stopping::{Off, Stopping, Unconverged};
@@ -164,6 +165,76 @@ impl SymmetricProjection {
                 return Ok(());
             }
         }
+    }
+
+    /// Make the step from `x0` at t₀ to `x1` at t₁ with tangent vectors: the derivatives of (1),
+    ///
+    /// v₁ = Φ_h'(x̃₀)(v₀ + W δD₀ᵀμ + W D₀ᵀδμ) + W δD₁ᵀμ + W D₁ᵀδμ,   D₁ v₁ = δF₀,
+    ///
+    /// are solved for (v₁, δμ) by the iteration that solves (1).
+    ///
+    /// # Errors
+    /// The base map's own; and if an iteration gets no nearer.
+    pub fn differentiate(
+        &mut self,
+        system: &dyn System,
+        times: (f64, f64, f64),
+        (target, scales): (&[f64], &Scales),
+        (x0, x1): (&[f64], &mut [f64]),
+        mut tangents: Tangents,
+        base: BaseDerivative,
+        second: SecondDerivative,
+        work: &mut [f64],
+    ) -> Result<(), NoDerivative> {
+        let ((t0, t1, h), n, m) = (times, x0.len(), self.mu.len());
+        let (mut values, cost) = (vec![0.0; m], &mut Cost::default());
+        let step = |x: &[f64], x1: &mut [f64], _: &mut [f64], _: &mut Cost| base(x, x1, &mut []);
+        let made =
+            self.step(system, times, (target, scales), x0, x1, &mut values, work, cost, step);
+        made.map_err(|failure| match failure {
+            StepFailure::Base(reason) => NoDerivative::Base(reason),
+            StepFailure::Unconverged(_) => NoDerivative::Untreated,
+        })?;
+        // A step that met its targets by itself has no matrix yet.
+        let vectors = system.vectors();
+        system.invariant_jacobian(t0, x0, &mut self.start_jacobian, work);
+        system.invariant_jacobian(t1, x1, &mut self.jacobian, work);
+        self.weigh(vectors, &scales.masses, h);
+        self.factor(system.invariants());
+        self.start.copy_from_slice(x0);
+        self.at_start.add_transpose(&self.start_jacobian, &self.mu, &mut self.start);
+        let start = self.start.clone();
+        let [mut derivative, mut moved, mut reached] =
+            [self.jacobian.clone(), vec![0.0; n], vec![0.0; n]];
+        for (v, target) in tangents.each(n, m) {
+            second(t0, x0, v, &mut derivative);
+            self.at_start.add_transpose(&derivative, &self.mu, v);
+            let (mut v1, mut convergence) = (v.to_vec(), Convergence::new(vectors));
+            base(&start, &mut reached, &mut v1).map_err(NoDerivative::Base)?;
+            let mut delta = vec![0.0; m];
+            loop {
+                // δμ moves v₁ as μ does x₁; D₁ moves with v₁.
+                second(t1, x1, &v1, &mut derivative);
+                moved.copy_from_slice(v);
+                self.at_start.add_transpose(&self.start_jacobian, &delta, &mut moved);
+                base(&start, &mut reached, &mut moved).map_err(NoDerivative::Base)?;
+                self.at_start.add_transpose(&derivative, &self.mu, &mut moved);
+                self.at_start.add_transpose(&self.jacobian, &delta, &mut moved);
+                self.mu_step.copy_from_slice(target);
+                self.at_start.subtract_product(&self.jacobian, &moved, &mut self.mu_step);
+                self.both.solve(&mut self.mu_step);
+                delta.iter_mut().zip(&self.mu_step).for_each(|(delta, step)| *delta += step);
+                self.lack.iter_mut().zip(moved.iter().zip(&v1)).for_each(|(d, (a, b))| *d = a - b);
+                self.at_start.add_transpose(&self.jacobian, &self.mu_step, &mut self.lack);
+                self.at_start.add_transpose(&self.start_jacobian, &self.mu_step, &mut self.lack);
+                v1.copy_from_slice(&moved);
+                if convergence.arrived(vectors, &self.lack, &v1)? {
+                    break;
+                }
+            }
+            v.copy_from_slice(&v1);
+        }
+        Ok(())
     }
 
     /// Square of the [distance](super::squared_distance) by which the last step was moved before

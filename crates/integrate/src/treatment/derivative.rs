@@ -1,0 +1,108 @@
+//! Derivatives of treated steps along tangent vectors.
+//!
+//! A treatment solves equations for μ, and its derivative solves their derivatives for δμ, with the
+//! same matrices: implicit differentiation, whatever the iteration that has found μ. The targets F₀
+//! are functions of the start as well, so each tangent vector v comes with δF₀. The metric W and
+//! the round-off R are frozen: they are estimates, with memory, and their change moves a result by
+//! less than its own error, times its relative distance from the treated one.
+
+use crate::scales::Vectors;
+use crate::scheme::map::NoStep;
+use crate::vector::max_or_nan;
+use holonome_arithmetic::square;
+
+/// Tangent vectors, one after the other, each with its change of F₀.
+pub struct Tangents<'a> {
+    /// v, of length n each.
+    pub vectors: &'a mut [f64],
+    /// δF₀, of length m each.
+    pub targets: &'a [f64],
+}
+
+impl Tangents<'_> {
+    /// Pairs of v and δF₀, for states of length `n` and `m` rows of F.
+    pub(super) fn each(
+        &mut self,
+        n: usize,
+        m: usize,
+    ) -> impl Iterator<Item = (&mut [f64], &[f64])> {
+        let targets = self.targets;
+        let targets = (0..).map(move |k| &targets[k * m..(k + 1) * m]);
+        self.vectors.chunks_exact_mut(n).zip(targets)
+    }
+}
+
+/// Second derivative of F: from (t, x, v) to the derivatives of the nonzeros of DF along v.
+pub type SecondDerivative<'a> = &'a dyn Fn(f64, &[f64], &[f64], &mut [f64]);
+
+/// Base map with its derivative: from x to x₁, with tangent vectors, one after the other, that
+/// become those at x₁.
+pub type BaseDerivative<'a> =
+    &'a mut dyn FnMut(&[f64], &mut [f64], &mut [f64]) -> Result<(), NoStep>;
+
+/// Reason why a treated step has no derivative.
+#[derive(Clone, Debug, PartialEq)]
+pub enum NoDerivative {
+    /// The base map has no result.
+    Base(NoStep),
+    /// The treatment has none.
+    Untreated,
+    /// A correction is so large that it is limited.
+    Limited,
+    /// The iteration for δμ gets no nearer; its last change, relative to the tangent vector.
+    Unconverged(f64),
+}
+
+/// Largest number of iterations for δμ.
+const MOST_ITERATIONS: u32 = 60;
+
+/// Square of the relative change below which an iteration that gets no nearer is at round-off.
+const NEAR: f64 = 1e-18;
+
+/// Ratio of the squares of two changes in a row above which an iteration gets no nearer.
+const STAGNATION: f64 = 0.8;
+
+/// Stopping test of an iteration for δμ.
+pub(super) struct Convergence {
+    /// Largest square of every vector of a tangent vector and of its changes.
+    sizes: Vec<f64>,
+    last: f64,
+    iterations: u32,
+}
+
+impl Convergence {
+    pub(super) fn new(vectors: &Vectors) -> Convergence {
+        Convergence { sizes: vec![0.0; vectors.count()], last: f64::INFINITY, iterations: 0 }
+    }
+
+    /// True if the iteration has arrived after this change of the tangent vector `at`.
+    pub(super) fn arrived(
+        &mut self,
+        vectors: &Vectors,
+        change: &[f64],
+        at: &[f64],
+    ) -> Result<bool, NoDerivative> {
+        let mut ratio = 0.0;
+        for (vector, size) in self.sizes.iter_mut().enumerate() {
+            let of = vectors.components_of(vector);
+            let moved = square(&change[of.clone()]);
+            *size = size.max(moved).max(square(&at[of]));
+            if moved != 0.0 {
+                ratio = max_or_nan(ratio, moved / *size);
+            }
+        }
+        if ratio <= f64::EPSILON * f64::EPSILON {
+            return Ok(true);
+        }
+        let stagnates = ratio > STAGNATION * self.last || ratio.is_nan();
+        if stagnates || self.iterations == MOST_ITERATIONS {
+            return if ratio <= NEAR {
+                Ok(true)
+            } else {
+                Err(NoDerivative::Unconverged(ratio.sqrt()))
+            };
+        }
+        (self.last, self.iterations) = (ratio, self.iterations + 1);
+        Ok(false)
+    }
+}
