@@ -1,10 +1,15 @@
 //! Derivatives of flows: those of the computed maps, and with their structure.
 
-use crate::cases::{Case, case, difference};
-use crate::maps::{Chart, jacobian};
-use crate::methods::{bases, cases_of, compositions, few_cases_of};
-use holonome::method::{Method, Needs, SCHEMES};
-use holonome::{Flow, Gains, RunOptions, StepSize};
+use crate::cases::{CASES, Case, case, difference};
+use crate::maps::{Chart, jacobian, omega};
+use crate::methods::{bases, compositions, few_cases_of};
+use holonome::method::{Method, SCHEMES};
+use holonome::{Flow, Gains, Metric, RunOptions, StepSize};
+
+/// Metric of a projection that depends on nothing.
+fn metric_of(method: &Method) -> Metric {
+    if method.to_string().contains("projection:") { Metric::Euclidean } else { Metric::Auto }
+}
 
 /// Flow of a case over two steps of the length h.
 fn flow(case: &Case, method: &str, h: f64) -> Flow {
@@ -14,7 +19,8 @@ fn flow(case: &Case, method: &str, h: f64) -> Flow {
         method,
         step: StepSize::Fixed(h),
         until: 2.0 * h,
-        gain: feeds_back.then_some(Gains::Uniform(2.0)),
+        gain: feeds_back.then_some(Gains::Uniform(0.5)),
+        metric: metric_of(&method),
         ..RunOptions::default()
     };
     Flow::new(&case.problem(), options)
@@ -46,19 +52,153 @@ fn images(case: &Case, flow: &mut Flow) -> (Vec<Vec<f64>>, f64) {
 /// terms make the round-off of the map larger than that of its results.
 const DIFFERENCES: f64 = 2e-11;
 
+/// Methods whose formulas are those of other tests with a treatment around them.
+const TREATED: [&str; 9] = [
+    "plain:rk4",
+    "feedback:rk4",
+    "feedback:dopri5",
+    "projection:heun",
+    "projection:taylor",
+    "projection:gauss2",
+    "symmetric-projection:heun",
+    "symmetric-projection:gauss4",
+    "symmetric-projection:implicit-midpoint",
+];
+
 #[test]
 fn a_derivative_is_that_of_the_computed_map() {
-    let mut wrong = Vec::new();
     let of_fields = SCHEMES.iter().filter(|scheme| scheme.follows_fields());
     let of_fields = of_fields.map(|scheme| scheme.name.parse().unwrap());
-    for method in bases().into_iter().chain(compositions()).chain(of_fields) {
-        for case in few_cases_of(&method) {
-            let (_, apart) = images(case, &mut flow(case, &method.to_string(), case.h));
-            println!("{method} on {}: {apart:.1e}", case.name());
-            if apart.is_nan() || apart > DIFFERENCES {
-                wrong.push(format!("{method} on {}: {apart:.1e}", case.name()));
-            }
+    let methods: Vec<Method> = bases().into_iter().chain(compositions()).chain(of_fields).collect();
+    let untreated = methods
+        .iter()
+        .flat_map(|method| few_cases_of(method).into_iter().zip([method].into_iter().cycle()));
+    let mut pairs: Vec<(&Case, String)> =
+        untreated.map(|(case, method)| (case, method.to_string())).collect();
+    pairs.extend(CASES.iter().flat_map(|case| TREATED.map(|method| (case, method.to_string()))));
+    let mut wrong = Vec::new();
+    for (case, method) in pairs {
+        let (_, apart) = images(case, &mut flow(case, &method, case.h));
+        println!("{method} on {}: {apart:.1e}", case.name());
+        if apart.is_nan() || apart > DIFFERENCES {
+            wrong.push(format!("{method} on {}: {apart:.1e}", case.name()));
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// Change of a metric's direction per unit of the state: lengths of these models are about 1, and a
+/// metric changes on those on which the errors of a step change.
+const MOST_BY_METRIC: f64 = 50.0;
+
+/// The metric of a correction is frozen in its derivative, which then errs by what the metric's
+/// change moves: no more than the correction itself.
+#[test]
+fn a_corrected_derivative_errs_by_the_correction_at_most() {
+    for name in ["rk4", "heun", "dopri5", "gauss8"] {
+        for case in CASES {
+            let (_, apart) = images(case, &mut flow(case, &format!("corrected:{name}"), case.h));
+            let chart = Chart::at_start(case);
+            let start = chart.at(&vec![0.0; chart.basis.len()]);
+            let [corrected, plain] = ["corrected", "plain"].map(|treatment| {
+                let mut x = start.clone();
+                flow(case, &format!("{treatment}:{name}"), case.h).apply(&mut x).unwrap();
+                x
+            });
+            let moved = difference(&corrected, &plain);
+            let most = MOST_BY_METRIC * moved + DIFFERENCES;
+            assert!(apart < most, "{name} on {}: {apart:.1e} of {moved:.1e}", case.name());
+        }
+    }
+}
+
+/// Images of tangent vectors and the vectors themselves keep the symplectic form to the rounding of
+/// a few products and of the linear systems of a step: no differences are involved.
+#[test]
+fn derivatives_of_symplectic_methods_are_symplectic() {
+    let mut worst = (0.0, String::new());
+    for method in bases().into_iter().chain(compositions()).filter(Method::symplectic) {
+        for case in few_cases_of(&method) {
+            let chart = Chart::at_start(case);
+            let (mut x, mut tangents) =
+                (chart.at(&vec![0.0; chart.basis.len()]), chart.basis.concat());
+            let mut flow = flow(case, &method.to_string(), case.h);
+            flow.apply_with_tangents(&mut x, &mut tangents).unwrap();
+            let images: Vec<&[f64]> = tangents.chunks(x.len()).collect();
+            for i in 0..images.len() {
+                for j in 0..i {
+                    let (after, before) =
+                        (omega(images[i], images[j]), omega(&chart.basis[i], &chart.basis[j]));
+                    let defect = (after - before).abs();
+                    if defect > worst.0 || defect.is_nan() {
+                        worst = (defect, format!("{method} on {}", case.name()));
+                    }
+                }
+            }
+        }
+    }
+    println!("worst: {worst:?}");
+    assert!(worst.0 < 1e-12, "{worst:?}");
+}
+
+#[test]
+fn energy_and_constraints_follow_their_tangents() {
+    // D(x₁) M v = D(x₀) v, for constraints 0: they and H are held to rounding where the correction
+    // is small.
+    for (name, method) in [
+        ("spherical-pendulum", "corrected:dop853"),
+        ("kepler", "corrected:dop853"),
+        ("double-pendulum", "projection:rk4"),
+        ("spherical-pendulum", "symmetric-projection:rk4"),
+    ] {
+        let case = case(name);
+        let chart = Chart::at_start(case);
+        let x0 = chart.at(&vec![0.0; chart.basis.len()]);
+        let (mut x1, mut tangents) = (x0.clone(), chart.basis.concat());
+        flow(case, method, case.h).apply_with_tangents(&mut x1, &mut tangents).unwrap();
+        let rows = |x: &[f64]| {
+            let held = |x: &[f64]| [(case.restrictions)(0.0, x), vec![(case.energy)(x)]].concat();
+            jacobian(held, x)
+        };
+        let along = |columns: &[Vec<f64>], v: &[f64]| -> Vec<f64> {
+            let row = |k: usize| columns.iter().zip(v).map(|(column, v)| column[k] * v).sum();
+            (0..columns[0].len()).map(row).collect()
+        };
+        let (before, after) = (rows(&x0), rows(&x1));
+        for (v0, v1) in chart.basis.iter().zip(tangents.chunks(x1.len())) {
+            let gap = difference(&along(&before, v0), &along(&after, v1));
+            println!("{method} on {name}: {gap:.1e}");
+            assert!(gap < DIFFERENCES, "{method} on {name}: {gap:.1e}");
+        }
+    }
+}
+
+/// With ρ: p → −p, a step from ρx₁ leads back to ρx₀, so M(ρx₁) ρ M(x₀) = ρ.
+#[test]
+fn derivatives_of_symmetric_methods_return() {
+    for (name, method) in [
+        ("henon-heiles", "stormer-verlet-a"),
+        ("kepler", "gauss8"),
+        ("double-pendulum-angles", "gauss4"),
+        ("spherical-pendulum", "rattle"),
+        ("double-pendulum", "yoshida4(rattle)"),
+        ("two-spheres", "symmetric-projection:gauss4"),
+    ] {
+        let case = case(name);
+        let chart = Chart::at_start(case);
+        let n = chart.basis[0].len();
+        let (mut x, mut tangents) = (chart.at(&vec![0.0; chart.basis.len()]), chart.basis.concat());
+        let reversed = |vectors: &mut [f64]| {
+            vectors.chunks_mut(n / 2).skip(1).step_by(2).flatten().for_each(|p| *p = -*p);
+        };
+        let mut flow = flow(case, method, case.h);
+        for _ in 0..2 {
+            flow.apply_with_tangents(&mut x, &mut tangents).unwrap();
+            reversed(&mut x);
+            reversed(&mut tangents);
+        }
+        let gap = difference(&tangents, &chart.basis.concat());
+        println!("{method} on {name}: {gap:.1e}");
+        assert!(gap < 1e-12, "{method} on {name}: {gap:.1e}");
+    }
 }

@@ -64,15 +64,19 @@ const STAGNATION: f64 = 0.8;
 
 /// Stopping test of an iteration for δμ.
 pub(super) struct Convergence {
-    /// Largest square of every vector of a tangent vector and of its changes.
+    /// Largest square of every vector of a tangent vector and of its changes; terms of one that is
+    /// 0 cancel.
     sizes: Vec<f64>,
     last: f64,
     iterations: u32,
 }
 
 impl Convergence {
-    pub(super) fn new(vectors: &Vectors) -> Convergence {
-        Convergence { sizes: vec![0.0; vectors.count()], last: f64::INFINITY, iterations: 0 }
+    /// Test for an iteration from the tangent vector `start`.
+    pub(super) fn new(vectors: &Vectors, start: &[f64]) -> Convergence {
+        let mut sizes = vec![0.0; vectors.count()];
+        vectors.squares(start, &mut sizes);
+        Convergence { sizes, last: f64::INFINITY, iterations: 0 }
     }
 
     /// True if the iteration has arrived after this change of the tangent vector `at`.
@@ -82,25 +86,26 @@ impl Convergence {
         change: &[f64],
         at: &[f64],
     ) -> Result<bool, NoDerivative> {
-        let mut ratio = 0.0;
         for (vector, size) in self.sizes.iter_mut().enumerate() {
             let of = vectors.components_of(vector);
-            let moved = square(&change[of.clone()]);
-            *size = size.max(moved).max(square(&at[of]));
-            if moved != 0.0 {
-                ratio = max_or_nan(ratio, moved / *size);
-            }
+            *size = size.max(square(&change[of.clone()])).max(square(&at[of]));
         }
+        vectors.raise_to_kind(&mut self.sizes);
+        let moved =
+            |(vector, size): (usize, &f64)| match square(&change[vectors.components_of(vector)]) {
+                0.0 => 0.0,
+                moved => moved / size,
+            };
+        let ratio = self.sizes.iter().enumerate().map(moved).fold(0.0, max_or_nan);
         if ratio <= f64::EPSILON * f64::EPSILON {
             return Ok(true);
         }
-        let stagnates = ratio > STAGNATION * self.last || ratio.is_nan();
-        if stagnates || self.iterations == MOST_ITERATIONS {
-            return if ratio <= NEAR {
-                Ok(true)
-            } else {
-                Err(NoDerivative::Unconverged(ratio.sqrt()))
-            };
+        // Two unknowns may converge in turns, so only an iteration that is near stagnates for good.
+        if ratio <= NEAR && ratio > STAGNATION * self.last {
+            return Ok(true);
+        }
+        if self.iterations == MOST_ITERATIONS || ratio.is_nan() {
+            return Err(NoDerivative::Unconverged(ratio.sqrt()));
         }
         (self.last, self.iterations) = (ratio, self.iterations + 1);
         Ok(false)

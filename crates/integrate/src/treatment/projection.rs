@@ -150,7 +150,7 @@ impl Projection {
         for (v, target) in tangents.each(n, m) {
             second(at.0, &start, v, &mut derivative);
             self.equations.subtract_transpose(&derivative, &self.mu, v);
-            let mut convergence = Convergence::new(vectors);
+            let mut convergence = Convergence::new(vectors, v);
             loop {
                 self.mu_step.copy_from_slice(target);
                 self.equations.subtract_product(&reached, v, &mut self.mu_step);

@@ -209,11 +209,11 @@ impl SymmetricProjection {
         for (v, target) in tangents.each(n, m) {
             second(t0, x0, v, &mut derivative);
             self.at_start.add_transpose(&derivative, &self.mu, v);
-            let (mut v1, mut convergence) = (v.to_vec(), Convergence::new(vectors));
+            let (mut v1, mut convergence) = (v.to_vec(), Convergence::new(vectors, v));
             base(&start, &mut reached, &mut v1).map_err(NoDerivative::Base)?;
             let mut delta = vec![0.0; m];
             loop {
-                // δμ moves v₁ as μ does x₁; D₁ moves with v₁.
+                // D₁ moves with v₁, which moves at once as if Φ_h' were 1.
                 second(t1, x1, &v1, &mut derivative);
                 moved.copy_from_slice(v);
                 self.at_start.add_transpose(&self.start_jacobian, &delta, &mut moved);
@@ -227,7 +227,7 @@ impl SymmetricProjection {
                 self.lack.iter_mut().zip(moved.iter().zip(&v1)).for_each(|(d, (a, b))| *d = a - b);
                 self.at_start.add_transpose(&self.jacobian, &self.mu_step, &mut self.lack);
                 self.at_start.add_transpose(&self.start_jacobian, &self.mu_step, &mut self.lack);
-                v1.copy_from_slice(&moved);
+                v1.iter_mut().zip(&self.lack).for_each(|(v1, lack)| *v1 += lack);
                 if convergence.arrived(vectors, &self.lack, &v1)? {
                     break;
                 }
