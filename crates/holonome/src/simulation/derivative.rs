@@ -253,15 +253,9 @@ fn no_derivative(reason: NoDerivative, (t, t1): (f64, f64), step: u64) -> Error 
         NoDerivative::Base(NoStep::Indefinite { eigenvalue }) => {
             Failure::Indefinite { t, eigenvalue }
         }
-        NoDerivative::Untreated | NoDerivative::Unconverged(_) | NoDerivative::Limited => {
-            let why = match reason {
-                NoDerivative::Limited => {
-                    "its correction is limited, as it is far larger than the step's error"
-                }
-                _ => "the iteration for the derivative of its treatment gets no nearer",
-            };
+        NoDerivative::Untreated | NoDerivative::Unconverged(_) => {
             return Error::option(format!(
-                "the step to t = {t1} has no derivative: {why}; take a shorter {}",
+                "the step to t = {t1} has no derivative: the iteration for that of its treatment gets no nearer; take a shorter {}",
                 option("step")
             ));
         }

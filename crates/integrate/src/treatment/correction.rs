@@ -31,7 +31,7 @@
 //! The step keeps the order of the map before it: ΔF is of the size of the local
 //! error, and so is the move.
 
-use super::derivative::{NoDerivative, SecondDerivative, Tangents};
+use super::derivative::{SecondDerivative, Tangents};
 use super::normal_equations::{NormalEquations, Regularisation};
 use crate::cost::Cost;
 use crate::scales::UNIT_ROUND_OFF;
@@ -153,8 +153,8 @@ impl Correction {
     ///
     /// v − W δDᵀμ − W Dᵀδμ,   N δμ = D v − δF₀ − δD d − D W δDᵀμ.
     ///
-    /// # Errors
-    /// If the correction is limited.
+    /// A correction that is limited is the mean of this one and of that of the constraints alone,
+    /// with the limit's factor as the weight, which is frozen as the metric is.
     pub fn differentiate(
         &mut self,
         system: &dyn System,
@@ -163,28 +163,54 @@ impl Correction {
         mut tangents: Tangents,
         second: SecondDerivative,
         work: &mut [f64],
-    ) -> Result<(), NoDerivative> {
-        let (n, m, limit) = (x.len(), self.mu.len(), largest_innovation(weights.len()));
+    ) {
+        let (m, limit) = (self.mu.len(), largest_innovation(weights.len()));
         self.measure(system, (t, target), x, &mut vec![0.0; m], work);
+        let residuals = self.mu.clone();
         self.factor(system, weights);
-        let [_, innovation] = self.equations.solve_limited(&mut self.mu, limit);
-        if innovation > limit * limit {
-            return Err(NoDerivative::Limited);
+        let [_, innovation] = self.equations.solve_limited(&mut self.mu, f64::INFINITY);
+        let before = tangents.vectors.to_vec();
+        self.differentiate_solved((t, x), &mut tangents, second);
+        if innovation <= limit * limit {
+            return;
         }
-        let mut moved = vec![0.0; n];
-        self.equations.add_transpose(&self.jacobian, &self.mu, &mut moved);
-        let mut derivative = self.jacobian.clone();
-        for (v, target) in tangents.each(n, m) {
+        let corrected = system.invariants().corrected_rows();
+        let others: Vec<usize> =
+            (system.invariants().constraints..m).filter(|&row| corrected[row]).collect();
+        let full = tangents.vectors.to_vec();
+        tangents.vectors.copy_from_slice(&before);
+        self.mu.copy_from_slice(&residuals);
+        self.equations.set_active(&others, false);
+        self.equations.factor_in(&self.jacobian, &self.roots, &self.noise);
+        self.equations.solve(&mut self.mu);
+        self.differentiate_solved((t, x), &mut tangents, second);
+        self.equations.set_active(&others, true);
+        let factor = limit / innovation.sqrt();
+        for (v, full) in tangents.vectors.iter_mut().zip(full) {
+            *v += factor * (full - *v);
+        }
+    }
+
+    /// Correct tangent vectors at `x` for the factored equations and their solution μ.
+    fn differentiate_solved(
+        &mut self,
+        (t, x): (f64, &[f64]),
+        tangents: &mut Tangents,
+        second: SecondDerivative,
+    ) {
+        let (mut moved, mut derivative) = (vec![0.0; x.len()], self.jacobian.clone());
+        let equations = &mut self.equations;
+        equations.add_transpose(&self.jacobian, &self.mu, &mut moved);
+        for (v, target) in tangents.each(x.len(), self.mu.len()) {
             second(t, x, v, &mut derivative);
-            self.equations.subtract_transpose(&derivative, &self.mu, v);
+            equations.subtract_transpose(&derivative, &self.mu, v);
             let mut step: Vec<f64> = target.to_vec();
-            self.equations.subtract_product(&self.jacobian, v, &mut step);
+            equations.subtract_product(&self.jacobian, v, &mut step);
             step.iter_mut().for_each(|step| *step = -*step);
-            self.equations.subtract_product(&derivative, &moved, &mut step);
-            self.equations.solve(&mut step);
-            self.equations.subtract_transpose(&self.jacobian, &step, v);
+            equations.subtract_product(&derivative, &moved, &mut step);
+            equations.solve(&mut step);
+            equations.subtract_transpose(&self.jacobian, &step, v);
         }
-        Ok(())
     }
 }
 

@@ -47,8 +47,6 @@ pub enum NoDerivative {
     Base(NoStep),
     /// The treatment has none.
     Untreated,
-    /// A correction is so large that it is limited.
-    Limited,
     /// The iteration for δμ gets no nearer; its last change, relative to the tangent vector.
     Unconverged(f64),
 }

@@ -207,7 +207,8 @@ impl Treatment {
             Treatment::Correction(correction) => {
                 let weights = scales.weights(system.vectors().count());
                 let of = (t1, target, weights);
-                correction.differentiate(system, of, x1, tangents, second, work)
+                correction.differentiate(system, of, x1, tangents, second, work);
+                Ok(())
             }
             Treatment::Projection(projection) => {
                 let of = ((t1, h), target, scales);
