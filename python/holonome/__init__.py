@@ -33,7 +33,7 @@ from ._errors import (
 )
 from ._model import Model, load
 from ._options import RunOptions, SharedOptions
-from ._run import Cost, Drift, Run, open
+from ._run import Cost, Drift, OrbitError, Run, open
 
 if TYPE_CHECKING:
     from ._compare import Comparison
@@ -57,6 +57,7 @@ __all__ = [
     "Model",
     "ModelError",
     "OptionError",
+    "OrbitError",
     "Run",
     "RunError",
     "RunOptions",

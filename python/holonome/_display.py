@@ -33,6 +33,7 @@ def run_text(run: Run) -> str:
     t = run.t[-1] if len(run.t) else float("nan")
     lines = [f"{head}: {len(run.t)} samples {ended} t = {t:g}, {run.cost.steps} steps"]
     rows = [["", "initial", "final drift", "largest"]] + _drift_rows(run)
+    rows += _error_rows(run)
     widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
     lines += [
         "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip()
@@ -58,12 +59,19 @@ def _drift_rows(run: Run) -> list[list[str]]:
     ]
 
 
+def _error_rows(run: Run) -> list[list[str]]:
+    return [
+        [f"error of {one.name}", "", f"{one.final:.1e}", f"{one.largest:.1e}"]
+        for one in run.error.values()
+    ]
+
+
 def run_html(run: Run) -> str:
     """A run: its motion, the drift of its invariants, its warnings."""
     head, *_ = run_text(run).splitlines()
     rows = "".join(
         "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>"
-        for row in _drift_rows(run)
+        for row in [*_drift_rows(run), *_error_rows(run)]
     )
     table = (
         f"<table><thead><tr><th></th><th>initial</th><th>final drift</th><th>largest</th></tr>"

@@ -94,6 +94,27 @@ class Drift:
 
 
 @dataclass(frozen=True)
+class OrbitError:
+    """Error of a variable along the orbit, the largest over a family's members, as a run with
+    ``error=True`` measures it.
+
+    Attributes
+    ----------
+    name : str
+        The variable.
+    final, largest : float
+        At the end, and the largest one over the samples.
+    relative : float or None
+        The largest one over the size of the variable.
+    """
+
+    name: str
+    final: float
+    largest: float
+    relative: float | None
+
+
+@dataclass(frozen=True)
 class Cost:
     """What a run took: counts of evaluations, and time.
 
@@ -222,6 +243,17 @@ class Arrays(Mapping[str, "Array"]):
                 own = f"{name}.hidden" if kind == "hidden" else name
                 drifts[own] = _drift(own, kind.rstrip("s"), facts)
         return drifts
+
+    @cached_property
+    def error(self) -> dict[str, OrbitError]:
+        """Error of every variable by its name, of a run with ``error=True``; empty otherwise."""
+        measured = (self.summary.get("orbit_error") or {}).get("families") or {}
+        return {
+            name: OrbitError(
+                name, number(facts["final"]), number(facts["max"]), facts.get("relative")
+            )
+            for name, facts in measured.items()
+        }
 
     @cached_property
     def cost(self) -> Cost:

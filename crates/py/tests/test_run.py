@@ -250,3 +250,14 @@ def test_the_command_is_that_of_the_program(tmp_path: Path) -> None:
     assert ho.open(tmp_path / "runs" / "oscillator-1").t[-1] == 5
     wrong = subprocess.run([*command, "run", "none.holo"], cwd=tmp_path, capture_output=True)
     assert wrong.returncode == 2 and b"none.holo" in wrong.stderr
+
+
+def test_the_error_of_the_orbit(oscillator: ho.Model) -> None:
+    run = oscillator.run(until=10, method="rk4", step=0.01, error=True, samples=11)
+    # The motion is q = cos(t), p = -sin(t). The estimate is that of order 4, right to its first digit.
+    actual = {"q": np.cos(run.t), "p": -np.sin(run.t)}
+    assert list(run.error) == ["q", "p"] and "error of q" in repr(run)
+    for name, error in run.error.items():
+        largest = np.abs(run[name] - actual[name]).max()
+        assert largest / 1.1 < error.largest < 1.1 * largest and error.final <= error.largest
+    assert oscillator.run(until=1, samples=2).error == {}
