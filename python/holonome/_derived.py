@@ -10,7 +10,8 @@ from typing import Any, overload
 
 
 class Check:
-    """What is derived of a model; made by `Model.check`. Prints as ``holonome check`` does.
+    """What is derived of a model; made by `Model.check`. Prints as ``holonome check`` does, or
+    ``holonome check --verbose``.
 
     Attributes
     ----------
@@ -20,8 +21,9 @@ class Check:
         For people; the long one has the details.
     """
 
-    def __init__(self, text: str, long_text: str, facts: str) -> None:
+    def __init__(self, text: str, long_text: str, facts: str, verbose: bool = False) -> None:
         self.text, self.long_text = text, long_text
+        self._shown = long_text if verbose else text
         self.facts: dict[str, Any] = json.loads(facts)
 
     @property
@@ -41,10 +43,10 @@ class Check:
         return list(self.facts.get("notes") or [])
 
     def __repr__(self) -> str:
-        return self.text.rstrip()
+        return self._shown.rstrip()
 
     def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(self.text)}</pre>"
+        return f"<pre>{html.escape(self._shown)}</pre>"
 
 
 @dataclass(frozen=True)

@@ -623,9 +623,14 @@ class Model:
         _warn(comparison.warnings, 3)
         return comparison
 
-    def check(self) -> Check:
+    def check(self, verbose: bool = False) -> Check:
         """What the engine derives of the model: degrees of freedom, hidden constraints, methods
         that suit it, advice.
+
+        Parameters
+        ----------
+        verbose : bool
+            True to show the rest as well: ranks, what does not apply and why.
 
         Examples
         --------
@@ -636,7 +641,7 @@ class Model:
         """
         from ._derived import Check
 
-        return Check(*self._settled.check())
+        return Check(*self._settled.check(), verbose)
 
     def integrals(self, degree: int | None = None) -> Integrals:
         """Search first integrals that the model does not state.

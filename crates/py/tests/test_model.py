@@ -164,3 +164,9 @@ def test_every_model_shows_itself(double: ho.Model) -> None:
     html = double._repr_html_()
     assert "dot(swing, swing)" in html and "degrees of freedom" in html and len(html) < 1e6
     assert DOUBLE.strip() == double.text.strip()
+
+
+def test_a_check_shows_the_rest_where_it_says_so(double: ho.Model) -> None:
+    short, long = repr(double.check()), repr(double.check(verbose=True))
+    assert "verbose tells the rest" in short and len(long) > len(short)
+    assert "verbose tells the rest" not in long
