@@ -16,6 +16,7 @@ import copy
 import re
 import sys
 import tempfile
+import textwrap
 import xml.etree.ElementTree as tree
 from collections import Counter
 from dataclasses import dataclass, field
@@ -123,14 +124,17 @@ def _output(name: str, cell: Any, output: Any, pictures: dict[str, str]) -> str:
     if "image/svg+xml" in output.data:
         file = f"{name}-{len(pictures) + 1}.svg"
         pictures[file] = _small(output.data["image/svg+xml"])
-        return f"![{cell.metadata['alt']}](../figures/python/{file})\n\n"
+        link = f"![{cell.metadata['alt']}](../figures/python/{file})"
+        return textwrap.fill(link, 106, break_on_hyphens=False) + "\n\n"
     text = output.data.get("text/plain", "")
     return "" if re.fullmatch(r"<.* object at 0x\w+>", text) else _fenced("text", text)
 
 
 def _small(svg: str) -> str:
     """A picture without what viewers ignore."""
-    svg = re.sub(r"<\?xml.*?\?>\s*|<!DOCTYPE.*?>\s*|<metadata>.*?</metadata>\s*", "", svg, flags=re.S)
+    svg = re.sub(
+        r"<\?xml.*?\?>\s*|<!DOCTYPE.*?>\s*|<metadata>.*?</metadata>\s*", "", svg, flags=re.S
+    )
     return re.sub(r"\s*\n\s*", "\n", svg).strip() + "\n"
 
 
@@ -140,7 +144,9 @@ def structure(svg: str) -> list[Counter[str]]:
     for group in tree.fromstring(svg).iter():
         if re.fullmatch(r"axes_\d+", group.get("id", "")):
             kinds = [re.sub(r"_\d+$", "", part.get("id", "")) for part in group]
-            axes.append(Counter(kind for kind in kinds if kind and not kind.startswith("matplotlib")))
+            axes.append(
+                Counter(kind for kind in kinds if kind and not kind.startswith("matplotlib"))
+            )
     return axes
 
 

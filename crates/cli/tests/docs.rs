@@ -8,7 +8,8 @@
 //!   `console fails`: the same for commands that exit with 2;
 //! - `sh`: commands; those of `holonome` are run;
 //! - `rust`: run by the tests of the library, whose documentation the page is;
-//! - `python`: run at the end, if HOLONOME_PYTHON names a Python with xarray;
+//! - `python`: run at the end, if HOLONOME_PYTHON names a Python with xarray; the tests of the Python
+//!   package run those that import it, and compare what they print with the block `text` below;
 //! - `<!-- NAME -->` above a block: it is the file NAME, the repository's own if there is one,
 //!   otherwise written for the commands that follow;
 //! - `<!-- $ command -->` above a block: it is the output of this command.
@@ -283,7 +284,6 @@ fn check_page_in(folder: &Folder, page: &str) {
             }
             // Tests of the library run these blocks of its documentation.
             ("rust", None, None) => {}
-            // Tests of the Python package run the blocks that use it.
             ("python", None, None) if block.text.contains("import holonome") => {}
             ("python", None, None) => python.push((place, block.text)),
             ("text", None, Some(name)) => drop(folder.write(name, &block.text)),
@@ -494,11 +494,9 @@ fn pictures_are_up_to_date() {
 #[test]
 fn the_book_has_every_page() {
     let summary = read("docs/SUMMARY.md");
-    for page in PAGES.iter().filter_map(|page| page.strip_prefix("docs/")).chain([
-        "papers.md",
-        "orders.md",
-        "python.md",
-    ]) {
+    for page in
+        PAGES.iter().filter_map(|page| page.strip_prefix("docs/")).chain(["papers.md", "orders.md"])
+    {
         assert_eq!(summary.matches(&format!("]({page})")).count(), 1, "{page}");
     }
     assert!(read("book.toml").contains("src = \"docs\""));
@@ -523,7 +521,6 @@ fn links_lead_somewhere_and_lines_are_short() {
         "CHANGELOG.md",
         "docs/orders.md",
         "docs/papers.md",
-        "docs/python.md",
         "docs/SUMMARY.md",
     ]) {
         let text = read(page);
