@@ -26,9 +26,9 @@ class Comparison:
     @property
     def rows(self) -> list[dict[str, Any]]:
         """A row for each method with each step or tolerance: ``method``, ``step``, ``rtol``,
-        ``steps``, ``error`` (of the positions, at the end and at most), ``order`` (measured against
-        the row above), ``H`` and the names of other invariants (their largest drift), ``field``,
-        ``gradient``, ``seconds``, ``failure``."""
+        ``steps``, ``error_final`` and ``error_largest`` (distances from the reference), ``order``
+        (measured against the row above), ``H`` and the names of other invariants (their largest
+        drift), ``field``, ``gradient``, ``seconds``, ``failure``."""
         return [_row(row) for row in self.facts["rows"]]
 
     @property
