@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings as python_warnings
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -12,6 +12,8 @@ from . import _holonome
 from ._errors import HolonomeWarning
 
 if TYPE_CHECKING:
+    from typing import Literal
+
     from numpy.typing import ArrayLike
 
     from ._model import Model
@@ -26,6 +28,13 @@ class Flow(_holonome.Flow):
     keeps invariants of its own: a method that corrects holds the values that they have there. An
     ``OptionError`` names a state that is not finite, or off the constraint set, and a ``RunError`` a
     step without a result.
+
+    ``flow(x0, derivative=True)`` is the pair of the states and of their derivatives M by ``x0``, of
+    shape ``(..., n, n)``: ``M[..., i, j]`` is that of component i after the time by component j
+    before. It is the derivative of the computed map: of the steps' formulas, of their equations by
+    implicit differentiation, and of their treatment, whose metric is taken as constant. So a
+    symplectic method has a symplectic M. On a constraint set M maps tangent vectors of the set to
+    such; along others it is what the formulas give there. The method needs a fixed step.
 
     Attributes
     ----------
@@ -57,7 +66,24 @@ class Flow(_holonome.Flow):
 
     if TYPE_CHECKING:
 
-        def __call__(self, x0: ArrayLike | Mapping[str, ArrayLike]) -> Array: ...
+        @overload
+        def __call__(
+            self, x0: ArrayLike | Mapping[str, ArrayLike], derivative: Literal[False] = False
+        ) -> Array: ...
+
+        @overload
+        def __call__(
+            self, x0: ArrayLike | Mapping[str, ArrayLike], derivative: Literal[True]
+        ) -> tuple[Array, Array]: ...
+
+        @overload
+        def __call__(
+            self, x0: ArrayLike | Mapping[str, ArrayLike], derivative: bool = False
+        ) -> Array | tuple[Array, Array]: ...
+
+        def __call__(
+            self, x0: ArrayLike | Mapping[str, ArrayLike], derivative: bool = False
+        ) -> Array | tuple[Array, Array]: ...
 
     def _states(self, x0: ArrayLike | Mapping[str, ArrayLike]) -> Array:
         """States as an array, the variables one after the other."""

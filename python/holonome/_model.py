@@ -546,6 +546,10 @@ class Model:
         >>> flow = model.flow(np.pi/2, method="gauss16", step=np.pi/20)
         >>> flow([1.0, 0.0]).round(12) + 0.0
         array([ 0., -1.])
+        >>> x1, M = flow([1.0, 0.0], derivative=True)
+        >>> M.round(12) + 0.0
+        array([[ 0.,  1.],
+               [-1.,  0.]])
         """
         from ._flow import Flow
 

@@ -5,7 +5,7 @@ use crate::options::Options;
 use crate::problem::Problem;
 use crate::values::{NamedValues, copied};
 use holonome::Settings;
-use numpy::{PyArray1, PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn, PyUntypedArrayMethods};
+use numpy::{PyArray1, PyArrayMethods, PyReadonlyArrayDyn, PyUntypedArrayMethods};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -53,11 +53,14 @@ impl Flow {
         self.warnings.clone()
     }
 
-    /// States after the time, of the same shape as `x0`.
+    /// States after the time, of the same shape as `x0`; with `derivative` a pair of them and of
+    /// their derivatives M by `x0`, with one more axis of the length of the last.
+    #[pyo3(signature = (x0, derivative = false))]
     fn __call__<'py>(
         this: &Bound<'py, Flow>,
         x0: &Bound<'py, PyAny>,
-    ) -> PyResult<Bound<'py, PyArrayDyn<f64>>> {
+        derivative: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let py = this.py();
         // What is no array of numbers one after the other is made one in Python.
         let as_states = || this.call_method1("_states", (x0,))?.extract();
@@ -72,25 +75,37 @@ impl Flow {
             let error = format!("a state has {n} numbers, and x0 has shape {shown}");
             return Err(raised(py, holonome::Error::option(error)));
         }
-        let states = this.moved(py, given.as_slice()?.to_vec())?;
-        PyArray1::from_vec(py, states).reshape(shape)
+        let mut states = given.as_slice()?.to_vec();
+        if !derivative {
+            // A few states are moved before another thread could begin.
+            let released = states.len() > RELEASED;
+            this.moved(py, released, |flow| flow.apply(&mut states))?;
+            return Ok(PyArray1::from_vec(py, states).reshape(shape)?.into_any());
+        }
+        let matrices = this.moved(py, true, |flow| flow.apply_with_derivative(&mut states))?;
+        let of_matrices = [&shape[..], &[this.dim]].concat();
+        let x1 = PyArray1::from_vec(py, states).reshape(shape)?;
+        let pair = (x1, PyArray1::from_vec(py, matrices).reshape(of_matrices)?);
+        Ok(pair.into_pyobject(py)?.into_any())
     }
 }
 
 impl Flow {
-    /// States after the time, one after the other.
-    fn moved(&self, py: Python<'_>, mut states: Vec<f64>) -> PyResult<Vec<f64>> {
-        let long = states.len() > RELEASED;
-        let mut apply = || {
+    /// Result of `apply`, with the interpreter released meanwhile or not.
+    fn moved<T: Send>(
+        &self,
+        py: Python<'_>,
+        released: bool,
+        mut apply: impl FnMut(&mut holonome::Flow) -> Result<T, holonome::Error> + Send,
+    ) -> PyResult<T> {
+        let mut applied = || {
             let mut flow = self.flow.lock().map_err(|_| None)?;
-            flow.apply(&mut states).map_err(Some)
+            apply(&mut flow).map_err(Some)
         };
-        // A few states are moved before another thread could begin.
-        let applied = if long { py.detach(apply) } else { apply() };
+        let applied = if released { py.detach(applied) } else { applied() };
         applied.map_err(|error| match error {
             Some(error) => raised(py, error),
             None => PyRuntimeError::new_err("this flow has panicked before"),
-        })?;
-        Ok(states)
+        })
     }
 }

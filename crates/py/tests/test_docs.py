@@ -11,9 +11,10 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-import holonome as ho
 import nbformat
 import pytest
+
+import holonome as ho
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 NOTEBOOKS = DOCS / "notebooks"
