@@ -177,7 +177,7 @@ pub fn export(arguments: ExportArguments) -> Result<ExitCode, Error> {
             say!("error: standard output is closed: redirect it, or name a file after --{name}\n");
             return Ok(ExitCode::FAILURE);
         }
-        return match format.write(&run, std::io::stdout().lock()) {
+        return match format.write(&run, std::io::stdout()) {
             // Whoever closed the pipe has read enough.
             Err(StoreError::Write { source, .. }) if source.kind() == ErrorKind::BrokenPipe => {
                 Ok(ExitCode::SUCCESS)

@@ -3,7 +3,10 @@
 mod atoms;
 mod csv;
 mod dcd;
+mod netcdf;
+mod parquet;
 mod pdb;
+mod table;
 mod xtc;
 mod xyz;
 
@@ -16,7 +19,15 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 /// All formats: each is a file of its own with a place in this list.
-pub const FORMATS: &[Format] = &[csv::FORMAT, xyz::FORMAT, pdb::FORMAT, dcd::FORMAT, xtc::FORMAT];
+pub const FORMATS: &[Format] = &[
+    csv::FORMAT,
+    netcdf::FORMAT,
+    parquet::FORMAT,
+    xyz::FORMAT,
+    pdb::FORMAT,
+    dcd::FORMAT,
+    xtc::FORMAT,
+];
 
 /// A format in which runs are written.
 pub struct Format {
@@ -28,7 +39,7 @@ pub struct Format {
 }
 
 /// Destination of an export.
-type Stream<'a> = BufWriter<&'a mut dyn Write>;
+type Stream<'a> = BufWriter<&'a mut (dyn Write + Send)>;
 
 /// Conversion of a failed write into an error.
 type Fail<'a> = &'a dyn Fn(io::Error) -> StoreError;
@@ -77,17 +88,17 @@ impl Format {
     }
 
     /// Write the run to `output`, for instance standard output.
-    pub fn write(&self, run: &StoredRun, output: impl Write) -> Result<(), StoreError> {
+    pub fn write(&self, run: &StoredRun, output: impl Write + Send) -> Result<(), StoreError> {
         self.write_named(run, output, Path::new("the output"))
     }
 
     fn write_named(
         &self,
         run: &StoredRun,
-        mut output: impl Write,
+        mut output: impl Write + Send,
         name: &Path,
     ) -> Result<(), StoreError> {
-        let mut output = BufWriter::with_capacity(1 << 16, &mut output as &mut dyn Write);
+        let mut output = BufWriter::with_capacity(1 << 16, &mut output as &mut (dyn Write + Send));
         let fail = |error| StoreError::write(name, error);
         (self.write)(run, &mut output, &fail)?;
         output.flush().map_err(fail)

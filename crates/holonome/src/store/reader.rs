@@ -113,11 +113,11 @@ impl StoredRun {
         self.grid_axes().iter().map(|axis| self.values_along(axis)).collect()
     }
 
-    fn grid_axes(&self) -> &[GridAxis] {
+    pub(super) fn grid_axes(&self) -> &[GridAxis] {
         self.schema.trajectories.as_ref().map_or(&[], |all| &all.grid)
     }
 
-    fn values_along(&self, axis: &GridAxis) -> Result<Vec<f64>, StoreError> {
+    pub(super) fn values_along(&self, axis: &GridAxis) -> Result<Vec<f64>, StoreError> {
         let mut chunks = ChunkReader::new(&self.path, &axis.series());
         (0..axis.length).map(|row| Ok(chunks.row(row)?[0])).collect()
     }
@@ -229,10 +229,16 @@ impl StoredRun {
         self.schema
     }
 
-    /// Series of all arrays: those of the grid of trajectories, and the others.
+    /// Series of all arrays: those of the grid of trajectories, and the others. Values along a
+    /// dimension of the grid are called as in the store where an array has their name.
     pub(super) fn all_series(&self) -> Vec<Series> {
-        let grid = self.grid_axes().iter().map(GridAxis::series);
-        grid.chain(self.schema.arrays.iter().cloned()).collect()
+        let arrays = &self.schema.arrays;
+        let values = |axis: &GridAxis| {
+            let is_taken = arrays.iter().any(|array| array.name == axis.name);
+            let name = if is_taken { &axis.stored } else { &axis.name };
+            Series { name: name.clone(), ..axis.series() }
+        };
+        self.grid_axes().iter().map(values).chain(arrays.iter().cloned()).collect()
     }
 
     pub(super) fn row_reader(&self, series: &Series) -> RowReader {
@@ -277,7 +283,7 @@ impl StoredRun {
     }
 
     /// Number of stored rows of an array. The times of an ensemble are complete from the start.
-    fn rows_of(&self, series: &Series) -> usize {
+    pub(super) fn rows_of(&self, series: &Series) -> usize {
         let along_time =
             series.stored == self.schema.time.stored && self.schema.trajectories.is_some();
         if along_time { series.grid.rows } else { self.samples() }

@@ -191,22 +191,18 @@ pub(super) fn array_documents(schema: &Schema) -> Vec<Document> {
 
 /// Document of the group with all others inside.
 pub(super) fn group_document<'a>(schema: &'a Schema, arrays: &'a [Document]) -> GroupDocument<'a> {
-    let attributes = || schema.attributes.iter().chain(&schema.ending);
-    let of_attributes = attributes().map(|(key, value)| (key.clone(), checksum_of_value(value)));
+    let attributes = schema.attributes.iter().chain(&schema.ending);
+    let of_attributes = attributes.map(|(key, value)| (key.clone(), checksum_of_value(value)));
     let of_arrays = (ARRAYS_KEY.to_string(), checksum_of(arrays));
     let checksums: IndexMap<String, String> = of_attributes.chain([of_arrays]).collect();
     let metadata = arrays.iter().map(|(name, document)| (name.as_str(), document)).collect();
-    let stored = |(key, value): (&String, &Value)| {
-        let value = if STRUCTURES.contains(&key.as_str()) { text_of(value) } else { value.clone() };
-        (key.clone(), value)
-    };
     let blocks = schema.blocks();
     let format = if blocks.is_some() { BLOCKS_FORMAT } else { FORMAT };
     GroupDocument {
         zarr_format: 3,
         node_type: "group",
         attributes: GroupAttributes {
-            own: attributes().map(stored).collect(),
+            own: stored_attributes(schema),
             format: Some(format.into()),
             block: blocks.map(Blocks::len),
             block_shape: blocks.map(Blocks::chunk),
@@ -219,6 +215,15 @@ pub(super) fn group_document<'a>(schema: &'a Schema, arrays: &'a [Document]) -> 
         },
         consolidated_metadata: Consolidated { kind: "inline", must_understand: false, metadata },
     }
+}
+
+/// Attributes of the data set as they are stored: texts and numbers.
+pub(super) fn stored_attributes(schema: &Schema) -> Map<String, Value> {
+    let stored = |(key, value): (&String, &Value)| {
+        let value = if STRUCTURES.contains(&key.as_str()) { text_of(value) } else { value.clone() };
+        (key.clone(), value)
+    };
+    schema.attributes.iter().chain(&schema.ending).map(stored).collect()
 }
 
 /// Document of a group without arrays.
@@ -323,12 +328,7 @@ fn axis_documents(axis: &Axis) -> Vec<Document> {
             if *array == axis.stored { ArrayRole::Axis(axis.role) } else { ArrayRole::Label };
         let attributes = ArrayAttributes {
             role: Some(role),
-            description: Some(match axis.role {
-                Role::Index => format!("index {index}"),
-                Role::Component => "component".to_string(),
-                Role::Row => "row".to_string(),
-                Role::Column => "column".to_string(),
-            }),
+            description: Some(axis.description(index)),
             index: Some(index.clone()),
             ..ArrayAttributes::default()
         };
@@ -383,8 +383,18 @@ impl ArrayDocument {
 }
 
 impl Axis {
+    /// Description of a label, by the name of its index.
+    pub(super) fn description(&self, index: &str) -> String {
+        match self.role {
+            Role::Index => format!("index {index}"),
+            Role::Component => "component".to_string(),
+            Role::Row => "row".to_string(),
+            Role::Column => "column".to_string(),
+        }
+    }
+
     /// Labels other than the dimension's own coordinate.
-    fn extra_labels(&self) -> impl Iterator<Item = &(String, String)> {
+    pub(super) fn extra_labels(&self) -> impl Iterator<Item = &(String, String)> {
         self.labels.iter().filter(|(_, array)| *array != self.stored)
     }
 }

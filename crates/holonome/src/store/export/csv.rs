@@ -6,10 +6,11 @@
 //! comma stand in quotes (RFC 4180). Numbers are the shortest decimals that read back as the same
 //! bits; `NaN` and `inf` are spelt so.
 
+use super::table::each_row;
 use super::{Fail, Format, Stream};
 use crate::store::error::StoreError;
 use crate::store::reader::StoredRun;
-use crate::store::schema::{Series, Trajectories};
+use crate::store::schema::Series;
 use std::io::{self, Write};
 
 /// Comma-separated values.
@@ -25,54 +26,17 @@ fn write(run: &StoredRun, output: &mut Stream, fail: Fail) -> Result<(), StoreEr
         write_columns(run, series, output, fail)?;
     }
     output.write_all(b"\n").map_err(fail)?;
-    match &schema.trajectories {
-        None => write_samples(run, output, fail),
-        Some(trajectories) => write_trajectories(run, trajectories, output, fail),
-    }
-}
-
-/// Write a line for each sample of a run.
-fn write_samples(run: &StoredRun, output: &mut Stream, fail: Fail) -> Result<(), StoreError> {
-    let schema = run.schema();
-    let mut times = run.row_reader(&schema.time);
-    let mut arrays: Vec<_> = schema.arrays.iter().map(|series| run.row_reader(series)).collect();
-    for sample in 0..run.samples() {
-        write_numbers(output, times.row(sample)?, b"").map_err(fail)?;
-        for array in &mut arrays {
-            write_numbers(output, array.row(sample)?, b",").map_err(fail)?;
-        }
-        output.write_all(b"\n").map_err(fail)?;
-    }
-    Ok(())
-}
-
-/// Write a line for each time of each trajectory; single values of a trajectory are repeated.
-fn write_trajectories(
-    run: &StoredRun,
-    trajectories: &Trajectories,
-    output: &mut Stream,
-    fail: Fail,
-) -> Result<(), StoreError> {
-    let times = run.times()?;
-    let all = run.all_series();
-    let mut arrays: Vec<_> = all.iter().map(|series| (series, run.row_reader(series))).collect();
-    for row in 0..run.samples() {
-        for (sample, time) in times.iter().enumerate() {
-            write!(output, "{},{time:?}", trajectories.first + row as u64).map_err(fail)?;
-            for (series, reader) in &mut arrays {
-                let numbers = reader.row(row)?;
-                let numbers = if series.timed {
-                    let width = numbers.len() / times.len();
-                    &numbers[sample * width..(sample + 1) * width]
-                } else {
-                    numbers
-                };
-                write_numbers(output, numbers, b",").map_err(fail)?;
+    each_row(run, &mut |row| {
+        let mut put = || {
+            if let Some(trajectory) = row.trajectory {
+                write!(output, "{trajectory},")?;
             }
-            output.write_all(b"\n").map_err(fail)?;
-        }
-    }
-    Ok(())
+            write_numbers(output, &[row.t], b"")?;
+            write_numbers(output, row.numbers, b",")?;
+            output.write_all(b"\n")
+        };
+        put().map_err(fail)
+    })
 }
 
 /// Write numbers, each after `before`, in debug format: it switches to an exponent where Display

@@ -98,3 +98,21 @@ fn special_files_are_written_not_replaced() {
     assert!(scratch.join("link.csv").is_symlink());
     assert!(fs::read_to_string(scratch.join("real.csv")).unwrap() == text(&path));
 }
+
+/// A dimension of length 0 would be one that may still grow, of which a classic file has one.
+#[test]
+fn a_run_without_samples_is_exported() {
+    let scratch = Scratch::new();
+    let path = scratch.join("run");
+    Store::create(&path, &every_kind(2)).unwrap();
+    let run = StoredRun::open(&path).unwrap();
+    for format in FORMATS.iter().filter(|format| ["netcdf", "parquet"].contains(&format.name)) {
+        let mut bytes = Vec::new();
+        format.write(&run, &mut bytes).unwrap();
+        let magic: &[u8] = if format.name == "netcdf" { b"CDF\x02" } else { b"PAR1" };
+        assert!(bytes.starts_with(magic), "{}", format.name);
+        if let Ok(folder) = std::env::var("KEEP") {
+            std::fs::write(format!("{folder}/empty.{}", format.name), bytes).unwrap();
+        }
+    }
+}
