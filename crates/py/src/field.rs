@@ -7,7 +7,6 @@ use crate::values::{NamedValues, copied};
 use holonome::{Settings, VectorField};
 use numpy::ndarray::{Array2, Ix2};
 use numpy::{AllowTypeChange, PyArray1, PyArray2, PyArrayLikeDyn};
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::sync::{Mutex, PoisonError};
@@ -47,10 +46,8 @@ impl Field {
     ) -> PyResult<Bound<'py, PyAny>> {
         let (n, x) = (self.dim, x.as_array());
         if !matches!(x.ndim(), 1 | 2) || x.shape()[0] != n {
-            return Err(PyValueError::new_err(format!(
-                "a state has {n} numbers, and this has the shape {:?}",
-                x.shape()
-            )));
+            let error = format!("a state has {n} numbers, and this has the shape {:?}", x.shape());
+            return Err(raised(py, holonome::Error::option(error)));
         }
         if let Ok(states) = x.view().into_dimensionality::<Ix2>() {
             let mut rates = Array2::zeros(states.raw_dim());

@@ -27,17 +27,36 @@ pub fn spell_options(spelling: Spelling) {
 
 /// Option named like its field in the library's options: `option("max_step")`.
 pub const fn option(name: &'static str) -> OptionName {
-    OptionName { name, value: None }
+    OptionName { name, flag: name, value: None }
+}
+
+/// Spelling of an option whose name is known only at run time.
+pub fn spelt(name: &str) -> String {
+    match spelling() {
+        Spelling::Names => name.to_string(),
+        Spelling::Flags => flag(name),
+    }
+}
+
+fn flag(name: &str) -> String {
+    format!("--{}", name.replace('_', "-"))
 }
 
 /// An option in a message, with or without a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OptionName {
     name: &'static str,
+    /// Name of its flag.
+    flag: &'static str,
     value: Option<&'static str>,
 }
 
 impl OptionName {
+    /// Option with another name on the command line: a list whose flag is given for each value.
+    pub const fn by_flag(self, flag: &'static str) -> OptionName {
+        OptionName { flag, ..self }
+    }
+
     /// Option with a value, both as a reader would write them.
     pub const fn of(self, value: &'static str) -> OptionName {
         OptionName { value: Some(value), ..self }
@@ -51,7 +70,7 @@ impl OptionName {
     fn written(&self, spelling: Spelling, value: Option<&dyn Display>) -> String {
         let (name, between) = match spelling {
             Spelling::Names => (self.name.to_string(), " = "),
-            Spelling::Flags => (format!("--{}", self.name.replace('_', "-")), " "),
+            Spelling::Flags => (flag(self.flag), " "),
         };
         value.map_or(name.clone(), |value| format!("{name}{between}{value}"))
     }
@@ -83,6 +102,9 @@ mod tests {
         };
         assert_eq!(written(Spelling::Names), ("max_step".into(), "slow_manifold = off".into()));
         assert_eq!(written(Spelling::Flags), ("--max-step".into(), "--slow-manifold off".into()));
+        let list = option("steps").by_flag("step");
+        assert_eq!(list.written(Spelling::Names, None), "steps");
+        assert_eq!(list.written(Spelling::Flags, Some(&"0.1,0.2")), "--step 0.1,0.2");
         let (plain, valued) = (option("max_step"), option("slow_manifold").of("off"));
         let shown = [plain.to_string(), valued.to_string(), plain.with(0.5)];
         assert_eq!(

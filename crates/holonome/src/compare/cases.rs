@@ -36,7 +36,7 @@ pub(super) fn cases(options: &CompareOptions) -> Result<Vec<Case>, Error> {
     let methods = &options.methods;
     check(methods)?;
     let refused = |message: String| Err(Error::option(message));
-    let (budget, step) = (option("budget"), option("step"));
+    let (budget, step) = (option("budgets").by_flag("budget"), option("steps").by_flag("step"));
     if options.budgets.contains(&0) {
         return refused(format!("{budget} must be positive, but it is 0"));
     }
@@ -78,7 +78,8 @@ pub(super) fn cases(options: &CompareOptions) -> Result<Vec<Case>, Error> {
 /// Warnings about options that are given but used by no method.
 pub(super) fn unused(options: &CompareOptions, cases: &[Case]) -> Vec<String> {
     let mut warnings = Vec::new();
-    let (rtol, atol, step) = (option("rtol"), option("atol"), option("step"));
+    let (rtol, atol) = (option("rtol"), option("atol"));
+    let step = option("steps").by_flag("step");
     let tolerances = !(options.rtol.is_empty() && options.atol.is_empty());
     if tolerances && !cases.iter().any(|case| matches!(case.steps, Steps::Tolerance(..))) {
         warnings.push(format!("{rtol} or {atol} has no effect: no method here chooses its steps"));

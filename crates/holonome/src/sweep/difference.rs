@@ -1,43 +1,13 @@
 //! Difference between an ensemble in a folder and the one that is to be computed there.
 
-use holonome_words::option;
+use holonome_words::{option, spelt};
 use serde_json::{Map, Value};
 
 /// Attributes whose entries are options of their own.
 const OPTIONS: [&str; 3] = ["options", "settings", "sweep"];
 
-/// Options that are spelt as whoever asks spells them.
-const NAMES: [&str; 29] = [
-    "trajectories",
-    "vary",
-    "each",
-    "over",
-    "set",
-    "seed",
-    "project_initial",
-    "method",
-    "step",
-    "rtol",
-    "atol",
-    "max_step",
-    "max_steps",
-    "metric",
-    "until",
-    "every",
-    "samples",
-    "record",
-    "gain",
-    "reference",
-    "projection_tolerance",
-    "newton_tolerance",
-    "penalty",
-    "penalty_tolerance",
-    "slow_manifold",
-    "beta",
-    "thermostat",
-    "friction",
-    "inverse_temperature",
-];
+/// Entries that follow from options, of other names.
+const DERIVED: [&str; 2] = ["sampled_until", "start_off_set"];
 
 /// First difference between the attributes of a stored ensemble and those of the one asked for, in
 /// words; `None` if they are the same ensemble.
@@ -76,11 +46,11 @@ pub(super) fn difference(
 
 /// Option that gives an entry of the attributes.
 fn option_of(name: &str) -> String {
-    match NAMES.iter().find(|known| **known == name) {
-        Some(name) => option(name).to_string(),
+    match name {
         // The start of the run and its end are given together.
-        None if name == "span" => format!("{} or {}", option("from"), option("until")),
-        None => name.to_string(),
+        "span" => format!("{} or {}", option("from"), option("until")),
+        name if DERIVED.contains(&name) => name.to_string(),
+        name => spelt(name),
     }
 }
 
