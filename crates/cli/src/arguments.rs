@@ -548,7 +548,7 @@ pub struct SweepArguments {
     #[arg(long = "vary", value_name = "NAME=EXPR", help_heading = ENSEMBLE, allow_hyphen_values = true)]
     pub vary: Vec<String>,
     /// Values of a parameter or initial value, a row for each trajectory, from columns of a CSV
-    /// file or from an array FILE.npy (repeatable)
+    /// file or from an array FILE.npy or FOLDER.zarr:ARRAY (repeatable)
     #[arg(long = "each", value_name = "NAME=FILE.csv:COLUMN,…", help_heading = ENSEMBLE)]
     pub each: Vec<String>,
     /// Values of a parameter or initial value as a dimension of a grid, all combinations of which

@@ -1,5 +1,7 @@
 //! Values of an ensemble's trajectories from texts and files: `list(1,2,5)`, `0..1,11`,
-//! `starts.csv:x,y`, `starts.npy`.
+//! `starts.csv:x,y`, `starts.npy`, `starts.zarr:q`.
+
+mod zarr;
 
 use crate::constant::constant;
 use crate::regular;
@@ -58,8 +60,8 @@ pub struct Rows {
 }
 
 /// Read the values of every trajectory from a file: `FILE.csv:COLUMN,…` takes these columns of a
-/// table with a header, `FILE.csv` all of them, `FILE.npy` an array whose first dimension is that
-/// of the trajectories.
+/// table with a header, `FILE.csv` all of them; `FILE.npy`, `FOLDER.zarr` and `FOLDER.zarr:ARRAY` are
+/// arrays whose first dimension is that of the trajectories.
 ///
 /// # Errors
 /// If the file cannot be read; if it has no such column, or something in it is not a number.
@@ -69,8 +71,20 @@ pub fn read(text: &str) -> Result<Rows, String> {
         _ => (text, None),
     };
     let path = PathBuf::from(path);
+    if zarr::is_there(&path) {
+        let array = columns.map_or_else(|| path.clone(), |name| path.join(name.trim()));
+        return match zarr::is_there(&array) {
+            true => zarr::read(&array).map_err(|reason| format!("{}: {reason}", array.display())),
+            false => {
+                Err(format!("{} has no array {}", path.display(), columns.unwrap_or_default()))
+            }
+        };
+    }
     let bytes = regular::read(&path).map_err(|error| {
-        format!("cannot read {} ({error}): name a CSV or .npy file", path.display())
+        format!(
+            "cannot read {} ({error}): name a CSV or .npy file, or the folder of a Zarr array",
+            path.display()
+        )
     })?;
     let read = match path.extension().is_some_and(|ending| ending == "npy") {
         true if columns.is_some() => Err("an array of .npy has no named columns".to_string()),
