@@ -33,7 +33,7 @@ from ._errors import (
 )
 from ._model import Model, load
 from ._options import RunOptions, SharedOptions
-from ._run import Cost, Drift, OrbitError, Run, open
+from ._run import Cost, Drift, Measure, OrbitError, Run, open
 
 if TYPE_CHECKING:
     from ._compare import Comparison
@@ -54,6 +54,7 @@ __all__ = [
     "HolonomeWarning",
     "Integral",
     "Integrals",
+    "Measure",
     "Model",
     "ModelError",
     "OptionError",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from . import _holonome
-from ._errors import OptionError
+from ._errors import HolonomeError, OptionError
 from ._names import Axis, selected, suffixes
 from ._options import nearest
 
@@ -94,6 +94,44 @@ class Drift:
 
 
 @dataclass(frozen=True)
+class Measure:
+    """Result of a ``measure`` of the model: an average along the run.
+
+    ``measure["mean"]`` is a column as an array with a place for each number of a mean, bin of a
+    histogram, or time of an autocorrelation.
+
+    Attributes
+    ----------
+    name : str
+        The name in the model.
+    statistic : str
+        What is measured, as in ``"histogram(x, -1, 1, 40)"``.
+    span : tuple of float
+        Times of the first and the last sample.
+    samples : int
+        Number of samples.
+    of : list of str
+        Quantities of the rows of a mean; empty if columns tell what they belong to.
+    columns : dict of str to ndarray
+        Columns by name: ``mean``, ``error``, ``independent``; ``from``, ``to``, ``density``; ...
+    """
+
+    name: str
+    statistic: str
+    span: tuple[float, float]
+    samples: int
+    of: list[str]
+    columns: dict[str, Array]
+
+    def __getitem__(self, column: str) -> Array:
+        try:
+            return self.columns[column]
+        except KeyError:
+            names = ", ".join(self.columns)
+            raise KeyError(f"the measure {self.name} has the columns {names}") from None
+
+
+@dataclass(frozen=True)
 class OrbitError:
     """Error of a variable along the orbit, the largest over a family's members, as a run with
     ``error=True`` measures it.
@@ -137,6 +175,11 @@ class Cost:
     newton_iterations: int
     rejected: int
     seconds: float
+
+
+#: Number of samples below which curves are drawn with values between them, if the run takes no
+#: longer than so many seconds.
+_SMOOTH, _AT_ONCE = 1000, 0.1
 
 
 def number(value: Any) -> float:
@@ -187,10 +230,12 @@ class Arrays(Mapping[str, "Array"]):
         self._arrays[name] = array
         return array
 
-    def _selected(self, name: str) -> Array | None:
-        for base in self._names:
+    def _selected(self, name: str, arrays: Mapping[str, Array] | None = None) -> Array | None:
+        """A member or a component of one of the arrays, which are those of the run unless given."""
+        arrays = self if arrays is None else arrays
+        for base in arrays:
             if name.startswith(base) and name[len(base) : len(base) + 1] in ("[", "."):
-                part = selected(self[base], self.axes(base), name[len(base) :])
+                part = selected(arrays[base], self.axes(base), name[len(base) :])
                 if part is not None:
                     return part
         return None
@@ -256,6 +301,12 @@ class Arrays(Mapping[str, "Array"]):
         }
 
     @cached_property
+    def measures(self) -> dict[str, Measure]:
+        """Results of the measures of the model by name."""
+        tables = self.summary.get("measures") or []
+        return {table["name"]: _measure(table) for table in tables if table.get("name")}
+
+    @cached_property
     def cost(self) -> Cost:
         """Counts of evaluations, and time."""
         cost = self.summary.get("cost") or {}
@@ -318,6 +369,19 @@ class Arrays(Mapping[str, "Array"]):
         coordinates["time"] = ("time", self.t, {"long_name": "time"})
         dataset = xarray.Dataset(variables, coordinates, self._attributes())
         return dataset
+
+
+def _measure(table: dict[str, Any]) -> Measure:
+    rows = table["rows"]
+    columns = {name: np.array([number(row.get(name)) for row in rows]) for name in table["columns"]}
+    return Measure(
+        name=table["name"],
+        statistic=table["measure"],
+        span=(number(table["from"]), number(table["until"])),
+        samples=table["samples"],
+        of=[row["of"] for row in rows if "of" in row],
+        columns=columns,
+    )
 
 
 def _drift(name: str, kind: str, facts: dict[str, Any]) -> Drift:
@@ -426,6 +490,32 @@ class Run(Arrays):
         asked = np.asarray(times, dtype=float)
         found = self._interpolated.at(asked.ravel().tolist(), derivative == 1)
         return {name: array.reshape(asked.shape + array.shape[1:]) for name, array in found}
+
+    @cached_property
+    def _smooth(self) -> tuple[Array, dict[str, Array]] | None:
+        """Times and variables of smooth curves, where nobody chose the samples, these are few, and
+        the run is computed again in no time."""
+        few = len(self.t) < _SMOOTH and self.cost.seconds < _AT_ONCE
+        chosen = {"samples", "every", "record"} & self.options.keys()
+        if not isinstance(self.source, _holonome.Solution) or not few or chosen:
+            return None
+        if self._model is None or len(self.t) < 2 or self.summary.get("interrupted"):
+            return None
+        times = np.linspace(self.t[0], self.t[-1], 2 * _SMOOTH + 1)
+        try:
+            return times, self.at(times)
+        except HolonomeError:
+            return None
+
+    def _curve(self, names: Sequence[str]) -> tuple[Array, list[Array]]:
+        """Times and values of quantities for curves: between the samples as well, where variables
+        have few of them."""
+        if self._smooth is not None:
+            times, arrays = self._smooth
+            found = [arrays[n] if n in arrays else self._selected(n, arrays) for n in names]
+            if all(array is not None for array in found):
+                return times, [array for array in found if array is not None]
+        return self.t, [self[name] for name in names]
 
     def to_pandas(self) -> pandas.DataFrame:
         """All arrays as a ``pandas.DataFrame``: a row for each sample, a column for each component,

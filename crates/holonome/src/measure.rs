@@ -3,12 +3,14 @@
 use crate::constant::constant;
 use crate::error::Error;
 use crate::serial::number_or_nan;
+use crate::store::{Dimension, Group, GroupArray};
 use holonome_integrate::averages::{Averages, BlockAverages, Lagged, Mean};
 use holonome_integrate::system::all_finite;
 use holonome_model::elaborate::statistic::{FORMS, Statistic};
 use holonome_words::option;
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::fmt;
 use std::str::FromStr;
 
@@ -93,6 +95,70 @@ impl Table {
             self.columns.iter().position(|column| ["mean", "density"].contains(&column.as_str()));
         place.is_some_and(|place| self.rows.iter().any(|row| row[place].is_nan()))
     }
+}
+
+/// A table as a group of a store: `value`, `error` and further columns as arrays, the others as their
+/// coordinates. `dimensions` are those of rows that belong to the numbers of a quantity. `None` if
+/// there are no rows.
+pub(crate) fn group(table: &Table, dimensions: &[Dimension]) -> Option<Group> {
+    let count: usize = dimensions.iter().map(Dimension::len).product();
+    let rows = table.rows.len();
+    if rows == 0 || !table.labels.is_empty() && rows != count {
+        return None;
+    }
+    let column = |name: &str| {
+        let place = table.columns.iter().position(|column| column == name)?;
+        Some(table.rows.iter().map(|row| row[place]).collect::<Vec<f64>>())
+    };
+    let along = |name: &str| vec![(name.to_string(), rows)];
+    let mut arrays = Vec::new();
+    let shape = if let (Some(from), Some(to)) = (column("from"), column("to")) {
+        let shape = along("bin");
+        let middle = from.iter().zip(&to).map(|(from, to)| 0.5 * (from + to)).collect();
+        let edges = [("bin", "middle of the bin", middle), ("from", "lower edge of the bin", from)];
+        for (name, description, values) in
+            edges.into_iter().chain([("to", "upper edge of the bin", to)])
+        {
+            arrays.push(GroupArray::new(name, description, &shape, values, true));
+        }
+        shape
+    } else if let Some(times) = column("time") {
+        let shape = along("lag");
+        arrays.push(GroupArray::new("lag", "time between two samples", &shape, times, true));
+        shape
+    } else {
+        dimensions.iter().map(|dimension| (dimension.name.clone(), dimension.len())).collect()
+    };
+    for name in &table.columns {
+        let (name, description) = match name.as_str() {
+            "mean" | "density" => (name.as_str(), table.measure.as_str()),
+            "error" => ("error", "standard error"),
+            "independent" => ("independent", "number of independent samples"),
+            "g" => ("g", "density relative to that of an ideal gas"),
+            "within" => ("within", "fraction of the pairs up to that distance"),
+            _ => continue,
+        };
+        let values = column(name)?;
+        if name == "g" && values.iter().all(|value| value.is_nan()) {
+            continue;
+        }
+        let stored = if matches!(name, "mean" | "density") { "value" } else { name };
+        arrays.push(GroupArray::new(stored, description, &shape, values, false));
+    }
+    let (from, until) = table.span;
+    let attributes = [
+        ("measure", Value::from(table.measure.as_str())),
+        ("from", from.into()),
+        ("until", until.into()),
+        ("samples", table.samples.into()),
+    ];
+    Some(Group {
+        kind: "measures",
+        name: table.name.clone().unwrap_or_else(|| table.measure.clone()),
+        attributes: attributes.map(|(key, value)| (key.to_string(), value)).into_iter().collect(),
+        dimensions: if table.labels.is_empty() { Vec::new() } else { dimensions.to_vec() },
+        arrays,
+    })
 }
 
 #[derive(Deserialize, Serialize)]

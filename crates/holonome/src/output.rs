@@ -4,7 +4,7 @@ use crate::arrays::{Array, Arrays};
 use crate::error::Error;
 use crate::hold;
 use crate::store::{
-    Checkpoint, Layout, ResumedStore, RowReader, Status, Store, StoreError, StoredRun,
+    Checkpoint, Group, Layout, ResumedStore, RowReader, Status, Store, StoreError, StoredRun,
 };
 use holonome_integrate::observer::Control;
 use serde::Serialize;
@@ -174,17 +174,18 @@ impl Output {
         }
     }
 
-    /// Store the status and the summary of the ended run, and what of it the attributes tell.
+    /// Store the status and the summary of the ended run, and what of it attributes and groups tell.
     pub(crate) fn finish(
         &mut self,
         status: Status,
         summary: &impl Serialize,
-        ending: impl FnOnce() -> Map<String, Value>,
+        ending: impl FnOnce() -> (Map<String, Value>, Vec<Group>),
     ) -> Result<(), StoreError> {
         match self {
             Output::Folder(store) => {
                 store.finish(status, summary)?;
-                store.publish(ending())
+                let (attributes, groups) = ending();
+                store.publish(attributes, &groups)
             }
             Output::Memory(_) => Ok(()),
         }

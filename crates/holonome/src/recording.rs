@@ -246,9 +246,8 @@ impl RecordedArray {
             }
             Role::State => ("state", format!("state {name}")),
         };
-        let indices = family.indices.iter().cloned().zip(family.bounds.iter().copied());
         RecordedArray {
-            family: Members::Box(indices.collect()),
+            family: members_of_family(family),
             shape: family.shape,
             first: *first,
             len: family.len(),
@@ -297,10 +296,7 @@ impl RecordedArray {
 
     /// Deviations of a group of invariants.
     fn of_group(group: &InvariantGroup) -> RecordedArray {
-        let of = match group.kind {
-            InvariantKind::Penalised => "H_penalised".to_string(),
-            kind => feedback::gain_name(&group.name, kind),
-        };
+        let of = stored_name(&group.name, group.kind);
         let (name, role, description) = match group.kind {
             InvariantKind::Constraint | InvariantKind::Hidden => {
                 (format!("residual.{of}"), "residual", format!("residual of constraint {of}"))
@@ -308,6 +304,14 @@ impl RecordedArray {
             _ => (format!("drift.{of}"), "drift", format!("drift of {of}")),
         };
         RecordedArray::scalar(name, role, description, Place::Deviations)
+    }
+}
+
+/// Name of an invariant in a store: that of its array of values, or of its constraint.
+pub(crate) fn stored_name(name: &str, kind: InvariantKind) -> String {
+    match kind {
+        InvariantKind::Penalised => "H_penalised".to_string(),
+        kind => feedback::gain_name(name, kind),
     }
 }
 
@@ -476,9 +480,32 @@ fn quantities(
     Box::new(Bound::of(&field, &nodes, &model.parameter_values))
 }
 
+/// Dimensions of a family's numbers: those of its members, and those of a member of this shape.
+pub(crate) fn own_dimensions(family: &Members, shape: Shape) -> Vec<Dimension> {
+    let mut dimensions: Vec<Dimension> = match family {
+        Members::Box(indices) => {
+            let index =
+                |(name, (low, high)): &(String, (i64, i64))| Dimension::index(name, *low..=*high);
+            indices.iter().map(index).collect()
+        }
+        Members::List(name, labels) => vec![Dimension::members(name, labels.clone())],
+    };
+    match shape {
+        Shape::Scalar | Shape::Condition => {}
+        Shape::Vector(k) => dimensions.push(Dimension::component(k)),
+        Shape::Matrix(k, l) => dimensions.extend([Dimension::row(k), Dimension::column(l)]),
+    }
+    dimensions
+}
+
+/// Members of a declared family.
+pub(crate) fn members_of_family(family: &Family) -> Members {
+    Members::Box(family.indices.iter().cloned().zip(family.bounds.iter().copied()).collect())
+}
+
 /// Members of a quantity that is recorded as `name`: a box if its ranges do not depend on each
 /// other.
-fn members(name: &str, quantity: &Quantity) -> Members {
+pub(crate) fn members(name: &str, quantity: &Quantity) -> Members {
     if let Some(bounds) = bounds(quantity) {
         return Members::Box(quantity.indices.iter().cloned().zip(bounds).collect());
     }
@@ -524,25 +551,8 @@ impl RecordedArrays {
     /// Add the recorded arrays to a layout.
     pub(crate) fn add_to(&self, layout: &mut Layout) {
         for array in &self.arrays {
-            let mut dimensions = Vec::new();
-            match &array.family {
-                Members::Box(indices) => {
-                    for (name, (low, high)) in indices {
-                        dimensions.push(layout.dimension(Dimension::index(name, *low..=*high)));
-                    }
-                }
-                Members::List(name, labels) => {
-                    dimensions.push(layout.dimension(Dimension::members(name, labels.clone())))
-                }
-            }
-            match array.shape {
-                Shape::Scalar | Shape::Condition => {}
-                Shape::Vector(k) => dimensions.push(layout.dimension(Dimension::component(k))),
-                Shape::Matrix(k, l) => {
-                    dimensions.push(layout.dimension(Dimension::row(k)));
-                    dimensions.push(layout.dimension(Dimension::column(l)));
-                }
-            }
+            let own = own_dimensions(&array.family, array.shape).into_iter();
+            let dimensions = own.map(|dimension| layout.dimension(dimension)).collect();
             let attributes = Map::from_iter([("role".to_string(), array.role.into())]);
             layout.arrays.push(ArrayLayout {
                 name: array.name.clone(),

@@ -261,3 +261,40 @@ def test_the_error_of_the_orbit(oscillator: ho.Model) -> None:
         largest = np.abs(run[name] - actual[name]).max()
         assert largest / 1.1 < error.largest < 1.1 * largest and error.final <= error.largest
     assert oscillator.run(until=1, samples=2).error == {}
+
+
+MEASURED = """
+coordinate q[i in 1..2] : R^2 = (1, 0.5*i)
+momentum p of q = (0, 1)
+hamiltonian sum(i in 1..2 : dot(p[i], p[i])/2 + i*dot(q[i], q[i])/2)
+measure centre = mean(q[1])
+measure shape  = histogram(i in 1..2 : q[i].x, -2, 2, 8)
+measure memory = autocorrelation(q[1].x) every 0.5
+"""
+
+
+def test_measures_have_their_results(tmp_path: Path) -> None:
+    import xarray as xr
+
+    run = ho.Model(MEASURED).run(until=50, samples=3, out=tmp_path / "run")
+    assert list(run.measures) == ["centre", "shape", "memory"]
+    centre, shape = run.measures["centre"], run.measures["shape"]
+    assert (
+        centre.statistic == "mean(centre)" and centre.span == (0.0, 50.0) and centre.samples > 1000
+    )
+    assert centre.of == ["centre.x", "centre.y"] and centre["mean"].shape == (2,)
+    # A circle of the period 2 pi is at its middle on average: what is left is a part of one round.
+    assert np.abs(centre["mean"]).max() < 1.5 * 2 * np.pi / 50
+    assert np.allclose(np.sum(shape["density"] * (shape["to"] - shape["from"])), 1)
+    with pytest.raises(KeyError, match="from, to, density"):
+        shape["mean"]
+    with xr.open_datatree(tmp_path / "run", engine="zarr") as tree:
+        groups = tree["measures"]
+        assert np.array_equal(groups["centre/value"], centre["mean"])
+        assert groups["centre/value"].dims == ("component_2",)
+        assert list(groups["centre/value"].component_2.values) == ["x", "y"]
+        assert np.array_equal(groups["shape/value"], shape["density"])
+        assert np.array_equal(groups["shape/bin"], (shape["from"] + shape["to"]) / 2)
+        assert groups["memory"].sizes["lag"] == len(run.measures["memory"]["time"])
+        assert groups["memory"].attrs["measure"] == "autocorrelation(memory)"
+    assert np.array_equal(ho.open(tmp_path / "run").measures["centre"]["mean"], centre["mean"])

@@ -1,11 +1,12 @@
 //! Measures of a run: the outputs at which they sample, and the averages that they accumulate.
 
-use super::quantities;
+use super::{members, own_dimensions, quantities};
 use crate::error::Error;
 use crate::footprint::Footprint;
 use crate::kernels::Quantities;
-use crate::measure::{Applied, Table, is_from, shown};
+use crate::measure::{self, Applied, Table, is_from, shown};
 use crate::options::RunOptions;
+use crate::store::{Dimension, Group};
 use holonome_integrate::averages::{Averages, Mean};
 use holonome_integrate::plan::{Plan, Stepping};
 use holonome_model::elaborate::expression::MOMENTUM;
@@ -51,6 +52,8 @@ pub(crate) struct RunMeasure {
     pub name: String,
     pub written: String,
     pub applied: Applied,
+    /// Dimensions of its results, if these are numbers of the quantity.
+    dimensions: Vec<Dimension>,
     /// Place among the numbers of the kernel.
     first: usize,
     len: usize,
@@ -122,7 +125,14 @@ impl Measuring {
                 span,
             };
             let of = if statistic == Statistic::Temperature { "" } else { &name };
+            let dimensions = match statistic {
+                Statistic::Mean => {
+                    own_dimensions(&members(&name, &measure.quantity), measure.quantity.shape)
+                }
+                _ => Vec::new(),
+            };
             measures.push(RunMeasure {
+                dimensions,
                 written: statistic.of(of),
                 name,
                 applied,
@@ -201,6 +211,22 @@ impl RunMeasure {
             applied.samples = taken;
         }
         applied.table((Some(self.name.clone()), self.written.clone()), means)
+    }
+
+    /// Dimensions of its results in a row of an ensemble.
+    pub fn dimensions(&self) -> Vec<Dimension> {
+        match self.applied.results() {
+            _ if !self.dimensions.is_empty() => self.dimensions.clone(),
+            0 | 1 => Vec::new(),
+            results => {
+                vec![Dimension::index(&format!("{}_number", self.name), 1..=results as i64)]
+            }
+        }
+    }
+
+    /// Its table as a group of a store; `None` if it has no results.
+    pub fn group(&self, table: &Table) -> Option<Group> {
+        measure::group(table, &self.dimensions)
     }
 }
 

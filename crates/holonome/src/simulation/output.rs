@@ -15,7 +15,7 @@ use crate::output::{Output, RunFolder};
 use crate::pieces::Pieces;
 use crate::recording::{Deviations, Progress, RecordedArray, Recorder};
 use crate::solution::Solution;
-use crate::store::{Status, Store, StoreError};
+use crate::store::{Group, Status, Store, StoreError};
 use crate::summary::{Ending, Summary, large_drifts, lost};
 use holonome_integrate::failure::Failure;
 use holonome_integrate::observer::Control;
@@ -26,13 +26,6 @@ use holonome_words::option;
 use serde_json::{Map, Value};
 use std::path::Path;
 use std::time::Instant;
-
-/// What the attributes of a run's folder tell of its end.
-fn ending(status: Status, summary: &Summary) -> Map<String, Value> {
-    let Summary { t, steps, drift, error, cost, warnings, .. } = summary;
-    Ending { status, t: *t, steps: *steps, drift, error: error.as_ref(), cost, warnings }
-        .attributes()
-}
 
 impl Simulation {
     /// Open the run's folder: create it or, if the run was stopped there, go on from its
@@ -172,7 +165,10 @@ impl Simulation {
         let status = if summary.interrupted { Status::Interrupted } else { Status::Finished };
         store
             .finish(status, summary)
-            .and_then(|()| store.publish(ending(status, summary)))
+            .and_then(|()| {
+                let (attributes, groups) = self.ending(status, summary);
+                store.publish(attributes, &groups)
+            })
             .map_err(Error::store)
     }
 
@@ -221,9 +217,9 @@ impl Simulation {
                 let stored = output.checkpoint(&self.trajectory.state);
                 let (failure, samples) = (Box::new(failure), output.kept());
                 let error = Error::Failed { failure, monitored, out: path, samples, kept: None };
-                let attributes = || ending(Status::Failed, &summary);
+                let ending = || self.ending(Status::Failed, &summary);
                 let report = error.report();
-                drop(stored.and_then(|()| output.finish(Status::Failed, &report, attributes)));
+                drop(stored.and_then(|()| output.finish(Status::Failed, &report, ending)));
                 self.failed = Some(Box::new(summary));
                 Err(error)
             }
@@ -286,11 +282,11 @@ impl Simulation {
         // State from which the run goes on, or can be extended.
         output.checkpoint(&self.trajectory.state)?;
         if !finished {
-            let attributes = || ending(Status::Interrupted, summary);
-            return output.finish(Status::Interrupted, summary, attributes);
+            let ending = || self.ending(Status::Interrupted, summary);
+            return output.finish(Status::Interrupted, summary, ending);
         }
         summary.warnings.extend(self.thin_samples(output));
-        output.finish(Status::Finished, summary, || ending(Status::Finished, summary))?;
+        output.finish(Status::Finished, summary, || self.ending(Status::Finished, summary))?;
         if !self.options.error {
             return Ok(());
         }
@@ -302,7 +298,17 @@ impl Simulation {
             }
             Err(error) => summary.warnings.push(format!("{name}: the second run: {error}")),
         }
-        output.finish(Status::Finished, summary, || ending(Status::Finished, summary))
+        output.finish(Status::Finished, summary, || self.ending(Status::Finished, summary))
+    }
+
+    /// What attributes and groups tell of a run that has ended.
+    fn ending(&self, status: Status, summary: &Summary) -> (Map<String, Value>, Vec<Group>) {
+        let Summary { t, steps, drift, error, cost, warnings, .. } = summary;
+        let (t, steps, error) = (*t, *steps, error.as_ref());
+        let ending = Ending { status, t, steps, drift, error, cost, warnings };
+        let measures = self.measuring.iter().flat_map(|measuring| &measuring.measures);
+        let groups = measures.zip(&summary.measures).filter_map(|(of, table)| of.group(table));
+        (ending.attributes(), groups.collect())
     }
 
     /// Thin the default samples of a finished run if they are more than its steps, whose number was

@@ -420,6 +420,18 @@ impl ChunkReader {
     }
 }
 
+/// Write the numbers of an array of so many dimensions, in one chunk.
+pub(super) fn write_numbers(
+    folder: &Path,
+    dimensions: usize,
+    numbers: &[f64],
+) -> Result<(), StoreError> {
+    let mut bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
+    bytes.resize(bytes.len() + checksum::LEN, 0);
+    checksum::seal(&mut bytes);
+    files::replace(&folder.join(format!("c{}", ".0".repeat(dimensions))), &bytes)
+}
+
 /// Write integers that label a dimension.
 pub(super) fn write_integers(
     folder: &Path,

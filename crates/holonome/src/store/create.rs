@@ -3,12 +3,13 @@
 use super::chunks::{self, ChunkWriter};
 use super::error::StoreError;
 use super::files::{self, Lock};
-use super::layout::Layout;
+use super::layout::{Dimension, Layout};
 use super::progress::StoredProgress;
-use super::schema::{Grid, Schema};
+use super::schema::{Axis, Grid, Schema};
 use super::values;
 use super::zarr;
 use serde::Serialize;
+use serde_json::Map;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -89,7 +90,7 @@ fn beside(
 }
 
 /// Create a folder that no other process or thread uses.
-fn hidden_folder(target: &Path) -> Result<PathBuf, StoreError> {
+pub(super) fn hidden_folder(target: &Path) -> Result<PathBuf, StoreError> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let name = target.file_name().unwrap_or_default().to_string_lossy();
     loop {
@@ -191,7 +192,7 @@ fn fill(folder: &Path, schema: &Schema, layout: &Layout) -> Result<Lock, StoreEr
             _ => StoreError::write(&own, error),
         })?;
         // Readers that list the folder would warn of one that is not a group.
-        write_document(&own, &zarr::empty_group())?;
+        write_document(&own, &zarr::group_of(&Map::new()))?;
     }
     let lock = Lock::create(folder)?;
     let documents = zarr::array_documents(schema);
@@ -220,22 +221,29 @@ fn fill(folder: &Path, schema: &Schema, layout: &Layout) -> Result<Lock, StoreEr
         writer.flush()?;
     }
     for (axis, dimension) in schema.axes.iter().zip(&layout.dimensions) {
-        for ((_, array), label) in axis.labels.iter().zip(&dimension.labels) {
-            let chunk_rows = Grid::new(axis.length, Vec::new()).chunk_rows;
-            match axis.letters() {
-                Some(letters) => chunks::write_texts(&folder.join(array), letters)?,
-                None => chunks::write_integers(
-                    &folder.join(array),
-                    label.values.iter().copied(),
-                    chunk_rows,
-                )?,
-            }
-        }
+        write_labels(folder, axis, dimension)?;
     }
     values::write(folder, &layout.values)?;
     StoredProgress::running(0).write(folder)?;
     write_document(folder, &zarr::group_document(schema, &documents))?;
     Ok(lock)
+}
+
+/// Write the labels of a dimension.
+pub(super) fn write_labels(
+    folder: &Path,
+    axis: &Axis,
+    dimension: &Dimension,
+) -> Result<(), StoreError> {
+    for ((_, array), label) in axis.labels.iter().zip(&dimension.labels) {
+        let chunk_rows = Grid::new(axis.length, Vec::new()).chunk_rows;
+        let (folder, values) = (folder.join(array), label.values.iter().copied());
+        match axis.letters() {
+            Some(letters) => chunks::write_texts(&folder, letters)?,
+            None => chunks::write_integers(&folder, values, chunk_rows)?,
+        }
+    }
+    Ok(())
 }
 
 /// Write the document of the group once more.
@@ -252,7 +260,7 @@ fn text_of(document: &impl Serialize) -> String {
     serde_json::to_string_pretty(document).expect("metadata are JSON") + "\n"
 }
 
-fn write_document(folder: &Path, document: &impl Serialize) -> Result<(), StoreError> {
+pub(super) fn write_document(folder: &Path, document: &impl Serialize) -> Result<(), StoreError> {
     files::replace(&folder.join("zarr.json"), text_of(document).as_bytes())
 }
 

@@ -12,6 +12,7 @@ use super::chunks;
 use super::create;
 use super::error::StoreError;
 use super::files;
+use super::groups::{self, Group};
 use super::layout::Layout;
 use super::progress::{Status, StoredProgress, done, stored_in_order};
 use super::reader::StoredRun;
@@ -253,10 +254,18 @@ impl EnsembleStore {
         Ok((status, summary))
     }
 
-    /// Tell of the end in the attributes of the group, as [`Store::publish`](super::Store::publish).
-    pub(crate) fn publish(&self, ending: Map<String, Value>) -> Result<(), StoreError> {
-        let text = create::group_text(&Schema { ending, ..self.schema.clone() });
-        self.replace(&self.path, "zarr.json", text.as_bytes())
+    /// Tell of the end in the attributes of the group, and in groups of their own, as
+    /// [`Store::publish`](super::Store::publish).
+    pub(crate) fn publish(
+        &self,
+        ending: Map<String, Value>,
+        groups: &[Group],
+    ) -> Result<(), StoreError> {
+        let before = StoredRun::open(&self.path)?.into_schema().groups;
+        let groups = groups::write(&self.path, &self.schema, groups)?;
+        let schema = Schema { ending, groups, ..self.schema.clone() };
+        self.replace(&self.path, "zarr.json", create::group_text(&schema).as_bytes())?;
+        groups::forget(&self.path, &before, &schema.groups)
     }
 
     /// Store the status of the ensemble. Temporary files of killed processes are removed from one

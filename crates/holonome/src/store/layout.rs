@@ -162,7 +162,7 @@ impl Dimension {
     }
 
     /// Rename the dimension, and with it a label that shares its name.
-    fn rename(&mut self, name: String) {
+    pub(super) fn rename(&mut self, name: String) {
         if let [label] = self.labels.as_mut_slice()
             && label.name == self.name
         {

@@ -3,7 +3,7 @@
 
 use super::blocks::Blocks;
 use super::error::StoreError;
-use super::layout::{Layout, Role};
+use super::layout::{Dimension, Label, Layout, Role};
 use super::names::ClaimedNames;
 use serde_json::{Map, Value};
 use std::collections::HashSet;
@@ -19,6 +19,8 @@ pub(super) struct Schema {
     pub attributes: Map<String, Value>,
     /// Attributes that tell of the end of a run that has ended: texts and numbers by name.
     pub ending: Map<String, Value>,
+    /// Documents of the groups of a run that has ended, by path.
+    pub groups: Vec<(String, Value)>,
     /// Sample times, a scalar array along itself.
     pub time: Series,
     /// Trajectories of an ensemble, which are its rows.
@@ -222,20 +224,7 @@ impl Schema {
         });
         let mut axes = Vec::with_capacity(layout.dimensions.len());
         for dimension in &layout.dimensions {
-            let own = names.claim(&dimension.name);
-            let labels = match dimension.labels.as_slice() {
-                [label] => vec![(label.name.clone(), own.clone())],
-                several => {
-                    let claim = |label: &super::Label| {
-                        (
-                            label.name.clone(),
-                            names.claim(&format!("{}_{}", dimension.name, label.name)),
-                        )
-                    };
-                    several.iter().map(claim).collect()
-                }
-            };
-            axes.push(Axis { stored: own, role: dimension.role, length: dimension.len(), labels });
+            axes.push(dimension.axis(&mut |name| names.claim(name)));
         }
         let place = |name: &String| {
             layout.dimensions.iter().position(|known| known.name == *name).unwrap_or(0)
@@ -278,8 +267,39 @@ impl Schema {
             }
         };
         let arrays = layout.arrays.iter().zip(stored).map(series).collect();
-        let (attributes, ending) = (layout.attributes.clone(), Map::new());
-        Ok(Schema { attributes, ending, time, trajectories, arrays, axes })
+        let (attributes, ending, groups) = (layout.attributes.clone(), Map::new(), Vec::new());
+        Ok(Schema { attributes, ending, groups, time, trajectories, arrays, axes })
+    }
+
+    /// Names of all arrays, dimensions and coordinates.
+    pub(super) fn stored_names(&self) -> impl Iterator<Item = &str> {
+        let outer = self
+            .trajectories
+            .iter()
+            .flat_map(|all| all.dimensions().into_iter().chain([&*all.stored, &*all.done]));
+        let arrays = [&self.time].into_iter().chain(&self.arrays).map(|series| &*series.stored);
+        let labels = self.axes.iter().flat_map(|axis| {
+            let labels = axis.labels.iter().map(|(_, array)| &**array);
+            labels.chain([&*axis.stored])
+        });
+        outer.chain(arrays).chain(labels)
+    }
+}
+
+impl Dimension {
+    /// The dimension in a store, where `claim` gives names.
+    pub(super) fn axis(&self, claim: &mut dyn FnMut(&str) -> String) -> Axis {
+        let stored = claim(&self.name);
+        let labels = match self.labels.as_slice() {
+            [label] => vec![(label.name.clone(), stored.clone())],
+            several => {
+                let label = |label: &Label| {
+                    (label.name.clone(), claim(&format!("{}_{}", self.name, label.name)))
+                };
+                several.iter().map(label).collect()
+            }
+        };
+        Axis { stored, role: self.role, length: self.len(), labels }
     }
 }
 

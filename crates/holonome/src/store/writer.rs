@@ -5,6 +5,7 @@ use super::chunks::ChunkWriter;
 use super::create;
 use super::error::StoreError;
 use super::files::{self, Lock};
+use super::groups::{self, Group};
 use super::layout::Layout;
 use super::progress::{self, Checkpoint, Status, StoredProgress};
 use super::reader::StoredRun;
@@ -86,7 +87,9 @@ impl Store {
         let mut schema = run.into_schema();
         if !schema.ending.is_empty() {
             schema.ending.clear();
+            let groups = std::mem::take(&mut schema.groups);
             create::write_group(path, &schema)?;
+            groups::forget(path, &groups, &[])?;
         }
         let state = progress::read_checkpoint(path)?;
         let samples = state.as_ref().map_or(0, |checkpoint| checkpoint.samples);
@@ -280,11 +283,18 @@ impl Store {
         flushed.and(said)
     }
 
-    /// Tell of the end in the attributes of the group: `ending` are texts and numbers by name, which
-    /// every reader takes.
-    pub fn publish(&mut self, ending: Map<String, Value>) -> Result<(), StoreError> {
+    /// Tell of the end in the attributes of the group, texts and numbers by name that every reader
+    /// takes, and in groups of their own.
+    pub(crate) fn publish(
+        &mut self,
+        ending: Map<String, Value>,
+        groups: &[Group],
+    ) -> Result<(), StoreError> {
+        let now = groups::write(&self.path, &self.schema, groups)?;
+        let before = std::mem::replace(&mut self.schema.groups, now);
         self.schema.ending = ending;
-        create::write_group(&self.path, &self.schema)
+        create::write_group(&self.path, &self.schema)?;
+        groups::forget(&self.path, &before, &self.schema.groups)
     }
 
     /// Folder of the run.

@@ -107,7 +107,7 @@ enum FillValue {
 struct ArrayAttributes {
     #[serde(flatten)]
     own: Map<String, Value>,
-    #[serde(rename = "holonome_role")]
+    #[serde(rename = "holonome_role", skip_serializing_if = "Option::is_none")]
     role: Option<ArrayRole>,
     #[serde(rename = "long_name", skip_serializing_if = "Option::is_none")]
     description: Option<String>,
@@ -129,7 +129,15 @@ pub(super) struct GroupDocument<'a> {
     zarr_format: u8,
     node_type: &'static str,
     attributes: GroupAttributes,
-    consolidated_metadata: Consolidated<IndexMap<&'a str, &'a ArrayDocument>>,
+    consolidated_metadata: Consolidated<IndexMap<&'a str, Member<'a>>>,
+}
+
+/// Metadata of an array of the run, or of what belongs to a group in it.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Member<'a> {
+    Array(&'a ArrayDocument),
+    OfGroup(&'a Value),
 }
 
 /// Attributes of the group: those of the schema, and what guards them.
@@ -195,7 +203,10 @@ pub(super) fn group_document<'a>(schema: &'a Schema, arrays: &'a [Document]) -> 
     let of_attributes = attributes.map(|(key, value)| (key.clone(), checksum_of_value(value)));
     let of_arrays = (ARRAYS_KEY.to_string(), checksum_of(arrays));
     let checksums: IndexMap<String, String> = of_attributes.chain([of_arrays]).collect();
-    let metadata = arrays.iter().map(|(name, document)| (name.as_str(), document)).collect();
+    let of_groups = schema.groups.iter();
+    let of_groups = of_groups.map(|(path, document)| (path.as_str(), Member::OfGroup(document)));
+    let own = arrays.iter().map(|(name, document)| (name.as_str(), Member::Array(document)));
+    let metadata = own.chain(of_groups).collect();
     let blocks = schema.blocks();
     let format = if blocks.is_some() { BLOCKS_FORMAT } else { FORMAT };
     GroupDocument {
@@ -226,9 +237,26 @@ pub(super) fn stored_attributes(schema: &Schema) -> Map<String, Value> {
     schema.attributes.iter().chain(&schema.ending).map(stored).collect()
 }
 
-/// Document of a group without arrays.
-pub(super) fn empty_group() -> Value {
-    serde_json::json!({ "zarr_format": 3, "node_type": "group", "attributes": {} })
+/// Document of a group with these attributes.
+pub(super) fn group_of(attributes: &Map<String, Value>) -> Value {
+    serde_json::json!({ "zarr_format": 3, "node_type": "group", "attributes": attributes })
+}
+
+/// Document of an array of a group, with the names of its coordinates that are not dimensions.
+pub(super) fn group_array(
+    (name, description): (&str, &str),
+    shape: &[(String, usize)],
+    coordinates: &str,
+) -> Document {
+    let attributes = ArrayAttributes {
+        description: Some(description.to_string()),
+        coordinates: (!coordinates.is_empty()).then(|| coordinates.to_string()),
+        ..ArrayAttributes::default()
+    };
+    let (names, shape): (Vec<&str>, Vec<usize>) =
+        shape.iter().map(|(name, length)| (name.as_str(), *length)).unzip();
+    let document = ArrayDocument::of(NUMBERS, (shape.clone(), shape), &names, attributes);
+    (name.to_string(), document)
 }
 
 fn checksum_of_value(value: &Value) -> String {
@@ -321,7 +349,7 @@ fn trajectory_document(trajectories: &Trajectories) -> Document {
     (trajectories.stored.clone(), document)
 }
 
-fn axis_documents(axis: &Axis) -> Vec<Document> {
+pub(super) fn axis_documents(axis: &Axis) -> Vec<Document> {
     let grid = Grid::new(axis.length, Vec::new());
     let document = |(index, array): &(String, String)| {
         let role =
@@ -355,15 +383,26 @@ impl Extension {
 
 impl ArrayDocument {
     fn new(
-        (data_type, fill_value, codec): Form,
+        form: Form,
         grid: &Grid,
         dimensions: &[&str],
         attributes: ArrayAttributes,
     ) -> ArrayDocument {
-        let (outer, chunk) = grid.outer();
-        let shape: Vec<usize> = outer.iter().chain(&grid.lengths).copied().collect();
+        let (mut shape, mut chunk) = grid.outer();
+        shape.extend(&grid.lengths);
+        chunk.extend(&grid.lengths);
+        ArrayDocument::of(form, (shape, chunk), dimensions, attributes)
+    }
+
+    /// Array of this shape, in chunks of this one.
+    fn of(
+        (data_type, fill_value, codec): Form,
+        (shape, chunk): (Vec<usize>, Vec<usize>),
+        dimensions: &[&str],
+        attributes: ArrayAttributes,
+    ) -> ArrayDocument {
         // A chunk has at least one place in each direction, even where the array has none.
-        let chunk = chunk.iter().chain(&grid.lengths).map(|&length| length.max(1)).collect();
+        let chunk = chunk.iter().map(|&length| length.max(1)).collect();
         let sum =
             (data_type != "uint8").then_some(Extension { name: "crc32c", configuration: None });
         let extension = |name, of| Extension { name, configuration: Some(of) };
@@ -482,7 +521,13 @@ fn parse(document: &[u8]) -> Result<(Schema, IndexMap<String, String>), String> 
     let (mut grid, mut done) = (Vec::new(), String::new());
     let mut variables = Vec::new();
     let mut axes: Vec<Axis> = Vec::new();
+    let mut groups = Vec::new();
     for (stored, document) in group.consolidated_metadata.metadata {
+        let is_of_group = stored.contains('/') || document["node_type"] == "group";
+        if is_of_group && stored.split('/').all(names::can_be_stored) {
+            groups.push((stored, document));
+            continue;
+        }
         if !names::can_be_stored(&stored) {
             return Err(format!("an array cannot be called '{}'", visible(&stored)));
         }
@@ -527,7 +572,7 @@ fn parse(document: &[u8]) -> Result<(Schema, IndexMap<String, String>), String> 
         }
         arrays.push(series);
     }
-    Ok((Schema { attributes, ending, time, trajectories, arrays, axes }, checksums))
+    Ok((Schema { attributes, ending, groups, time, trajectories, arrays, axes }, checksums))
 }
 
 /// Add a coordinate array to the axis that it labels, which may be new.

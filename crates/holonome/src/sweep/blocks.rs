@@ -289,7 +289,7 @@ impl Sweep {
         let blocks = chosen(share, store.blocks().count())?;
         if store.status().map_err(Error::store)?.0 != Status::Running {
             store.set_status(Status::Running, ()).map_err(Error::store)?;
-            store.publish(Map::new()).map_err(Error::store)?;
+            store.publish(Map::new(), &[]).map_err(Error::store)?;
         }
         let outcome = match share {
             Share::Claimed => this.compute_claimed(store, blocks, watch),
@@ -315,8 +315,8 @@ impl Sweep {
                     summary.missing = lengths.sum();
                     if stopped {
                         store.set_status(Status::Interrupted, &summary).map_err(Error::store)?;
-                        let ending = summary.ending(Status::Interrupted);
-                        store.publish(ending).map_err(Error::store)?;
+                        let (attributes, groups) = this.ending(&summary, Status::Interrupted);
+                        store.publish(attributes, &groups).map_err(Error::store)?;
                         // Others may have completed and ended it in this moment.
                         if let Some(whole) = this.ended(store, seconds(started))? {
                             return Ok(whole);
@@ -404,7 +404,8 @@ impl Sweep {
         let out = Some(store.path().to_path_buf());
         let summary = self.summary(&tally, out, seconds, false);
         store.set_status(Status::Finished, &summary).map_err(Error::store)?;
-        store.publish(summary.ending(Status::Finished)).map_err(Error::store)?;
+        let (attributes, groups) = self.ending(&summary, Status::Finished);
+        store.publish(attributes, &groups).map_err(Error::store)?;
         Ok(Some(summary))
     }
 

@@ -33,7 +33,7 @@ use crate::measure::Table;
 use crate::options::{RunOptions, Settings, SweepOptions};
 use crate::policy::LONGEST_LANE_STEP;
 use crate::problem::Problem;
-use crate::recording::{Place, RecordedArray, RunMeasure};
+use crate::recording::{Place, RecordedArray, RunMeasure, members_of_family, own_dimensions};
 use crate::serial;
 use crate::simulation::{
     OF_MODELS, Parameters, Resumed, Simulation, Trajectory, failed_names, open_run,
@@ -41,7 +41,7 @@ use crate::simulation::{
 };
 use crate::starts::Starts;
 use crate::step::{Program, Start};
-use crate::store::{ArrayLayout, Dimension, EnsembleStore, Layout, Status, read_values};
+use crate::store::{ArrayLayout, Dimension, EnsembleStore, Group, Layout, Status, read_values};
 use crate::summary::{self, Drift, Drifts, Ending, Relative, RunCost, is_varying, large_drifts};
 use batch::EventCount;
 use holonome_integrate::averages::{Mean, Moments};
@@ -51,7 +51,7 @@ use holonome_integrate::observer::Control;
 use holonome_integrate::plan::Stepping;
 use holonome_integrate::state::StepState;
 use holonome_integrate::system::System;
-use holonome_model::elaborate::model::Measured;
+use holonome_model::elaborate::model::{Family, Measured};
 use holonome_model::functional::Source;
 use holonome_model::treatment::InvariantGroup;
 use holonome_model::treatment::feedback::gain_name;
@@ -684,16 +684,28 @@ impl Sweep {
         self.measures().zip(&tally.measures).map(table).collect()
     }
 
+    /// What attributes and groups of an ensemble's folder tell of its end.
+    fn ending(&self, summary: &SweepSummary, status: Status) -> (Map<String, Value>, Vec<Group>) {
+        let SweepSummary { t, steps, drift, cost, warnings, .. } = summary;
+        let (t, steps, drift) = (*t, *steps, drift.as_deref().unwrap_or_default());
+        let ending = Ending { status, t, steps, drift, error: None, cost, warnings };
+        let measures = self.measures().zip(&summary.measures);
+        let groups = measures.filter_map(|(measure, table)| measure.group(table));
+        (ending.attributes(), groups.collect())
+    }
+
     fn layout(&self) -> Layout {
         let simulation = &self.simulation;
         let mut layout = simulation.layout();
         layout.trajectories = Some(self.range.clone());
         let taken: Vec<String> = layout.arrays.iter().map(|array| array.name.clone()).collect();
-        let mut once = |name: String, description: String, dimensions: Vec<String>| {
+        let mut once = |name: String, description: String, own: Vec<Dimension>| {
             let mut name = name;
             while taken.contains(&name) || layout.arrays.iter().any(|array| array.name == name) {
                 name.push('_');
             }
+            let own = own.into_iter();
+            let dimensions = own.map(|dimension| layout.dimension(dimension)).collect();
             let array =
                 ArrayLayout { name, dimensions, description, once: true, ..ArrayLayout::default() };
             layout.arrays.push(array);
@@ -704,8 +716,9 @@ impl Sweep {
                 .iter()
                 .find(|p| p.first == slots.start)
                 .expect("slots are a parameter's");
-            let name = &parameter.family.name;
-            once(name.clone(), format!("parameter {name}"), Vec::new());
+            let Family { name, shape, .. } = &parameter.family;
+            let dimensions = own_dimensions(&members_of_family(&parameter.family), *shape);
+            once(name.clone(), format!("parameter {name}"), dimensions);
         }
         for group in &simulation.groups {
             let name = gain_name(&group.name, group.kind);
@@ -721,11 +734,10 @@ impl Sweep {
         once("failed".into(), "1 where the trajectory ended early".into(), Vec::new());
         for measure in self.measures() {
             let (name, written) = (&measure.name, &measure.written);
-            once(name.clone(), format!("{written} along the trajectory"), Vec::new());
-            once(format!("{name}_error"), format!("standard error of {written}"), Vec::new());
+            let own = measure.dimensions();
+            once(name.clone(), format!("{written} along the trajectory"), own.clone());
+            once(format!("{name}_error"), format!("standard error of {written}"), own);
         }
-        self.dimensions_of_measures(&mut layout);
-        self.dimensions_of_varied(&mut layout);
         if records_nothing(&simulation.options) {
             layout.arrays.clear();
             layout.dimensions.clear();
@@ -738,32 +750,6 @@ impl Sweep {
         }
         layout.values = self.sweep.lists().map(|(_, numbers)| Arc::clone(numbers)).collect();
         layout
-    }
-
-    /// Give parameters that are vectors, matrices or families dimensions of their own.
-    fn dimensions_of_varied(&self, layout: &mut Layout) {
-        let first = self.simulation.recorded.arrays.len();
-        for (k, slots) in self.stored.iter().enumerate() {
-            if slots.len() > 1 {
-                let dimension = layout.dimension(Dimension::component(slots.len()));
-                layout.arrays[first + k].dimensions = vec![dimension];
-            }
-        }
-    }
-
-    /// Give measures with several results a dimension for them.
-    fn dimensions_of_measures(&self, layout: &mut Layout) {
-        let first = layout.arrays.len() - 2 * self.measures().count();
-        for (k, measure) in self.measures().enumerate() {
-            let results = measure.applied.results();
-            if results > 1 {
-                let values = 1..=results as i64;
-                let dimension =
-                    layout.dimension(Dimension::index(&format!("{}_number", measure.name), values));
-                layout.arrays[first + 2 * k].dimensions = vec![dimension.clone()];
-                layout.arrays[first + 2 * k + 1].dimensions = vec![dimension];
-            }
-        }
     }
 
     /// Run to the end, or until `watch` returns [`Control::Stop`], into the ensemble's folder, which
@@ -896,13 +882,6 @@ impl Sweep {
 }
 
 impl SweepSummary {
-    /// What the attributes of an ensemble's folder tell of its end.
-    fn ending(&self, status: Status) -> Map<String, Value> {
-        let SweepSummary { t, steps, drift, cost, warnings, .. } = self;
-        let drift = drift.as_deref().unwrap_or_default();
-        Ending { status, t: *t, steps: *steps, drift, error: None, cost, warnings }.attributes()
-    }
-
     /// Number of trajectories that reached the end.
     pub fn reached(&self) -> u64 {
         self.trajectories - self.failed

@@ -3,6 +3,7 @@
 mod crash;
 mod exports;
 mod failures;
+mod groups;
 mod layouts;
 mod molecules;
 
