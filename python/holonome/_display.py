@@ -96,7 +96,8 @@ def curves(run: Run) -> tuple[str, str, list[tuple[str, Array, Array]]]:
         axes = run.axes(name)
         if not axes or axes[-1].role != "component" or axes[-1].length not in (2, 3):
             break
-        array = run[name].reshape(len(run.t), -1, axes[-1].length)
+        times, (array,) = run._curve([name])
+        array = array.reshape(len(times), -1, axes[-1].length)
         # In space: across and up.
         down = 1 if axes[-1].length == 2 else 2
         across = 0
@@ -111,9 +112,10 @@ def curves(run: Run) -> tuple[str, str, list[tuple[str, Array, Array]]]:
     over_time = [name for name in run if run.description(name).split(" ")[0] in _SHOWN]
     found = []
     for name in over_time:
-        flat = run[name].reshape(len(run.t), -1)
+        times, (array,) = run._curve([name])
+        flat = array.reshape(len(times), -1)
         found += [
-            (label, run.t, flat[:, k])
+            (label, times, flat[:, k])
             for k, label in zip(range(flat.shape[1]), run.components(name))
         ]
     return "t", "", found[:12]

@@ -128,3 +128,18 @@ def test_a_script_of_a_user_is_typed(tmp_path: Path) -> None:
         [sys.executable, "-m", "mypy", "--strict", str(wrong)], capture_output=True, text=True
     )
     assert checked.returncode == 1 and "rtoll" in checked.stdout
+
+
+def test_a_picture_of_few_samples_is_smooth(double: ho.Model) -> None:
+    run = double.run(until=3, rtol=1e-6)
+    assert len(run.t) < 1000
+    ax = run.plot()
+    try:
+        x = np.asarray(ax.get_lines()[1].get_xdata())
+        times = np.linspace(0, 3, len(x))
+        assert len(x) > 1000 and np.array_equal(x, run.at(times)["r"][:, 1, 0])
+        # Chosen samples are drawn as they are.
+        few = double.run(until=3, samples=5)
+        assert np.shape(few.plot().get_lines()[0].get_xdata()) == (5,)
+    finally:
+        plt.close("all")
