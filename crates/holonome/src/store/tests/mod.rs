@@ -1,5 +1,6 @@
 //! Tests of the modules together, on real files.
 
+mod claims;
 mod crash;
 mod exports;
 mod failures;
