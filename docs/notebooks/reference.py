@@ -91,7 +91,10 @@ def _members(kind: type) -> list[tuple[str, Any]]:
     found: dict[str, Any] = {}
     for base in kind.__mro__:
         if base.__module__.startswith("holonome") and not issubclass(base, BaseException):
-            found.update((own, one) for own, one in vars(base).items() if own not in found)
+            # The order of what is compiled differs between builds.
+            compiled = base.__module__.endswith("._holonome")
+            members = sorted(vars(base).items()) if compiled else vars(base).items()
+            found.update((own, one) for own, one in members if own not in found)
     shown = {own: one for own, one in found.items() if not own.startswith("_") or own == "__call__"}
     return [(own, one) for own, one in shown.items() if getattr(_plain(one), "__doc__", None)]
 
