@@ -95,7 +95,13 @@ def _members(kind: type) -> list[tuple[str, Any]]:
             compiled = base.__module__.endswith("._holonome")
             members = sorted(vars(base).items()) if compiled else vars(base).items()
             found.update((own, one) for own, one in members if own not in found)
-    shown = {own: one for own, one in found.items() if not own.startswith("_") or own == "__call__"}
+    # The docstring of a compiled class tells of its call.
+    called = inspect.isfunction(found.get("__call__"))
+    shown = {
+        own: one
+        for own, one in found.items()
+        if not own.startswith("_") or (own == "__call__" and called)
+    }
     return [(own, one) for own, one in shown.items() if getattr(_plain(one), "__doc__", None)]
 
 
@@ -107,7 +113,7 @@ def _plain(member: Any) -> Any:
 def _member(own: str, member: Any) -> list[str]:
     function = _plain(member)
     if not inspect.isfunction(function):
-        return []
+        return _documented(function)
     head = [] if function is not member else _signature(own, function)
     return [*head, *_documented(function)]
 
