@@ -4,7 +4,7 @@ use crate::errors::{failed, raised};
 use crate::result::Solution;
 use crate::values::Numbers;
 use crate::watch::Watch;
-use holonome::Progress;
+use holonome::{Progress, Summary};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use std::path::PathBuf;
@@ -37,6 +37,12 @@ fn shown(progress: &Progress) -> (f64, f64, f64) {
     (progress.t, progress.until, progress.drift.as_ref().map_or(0.0, |(_, drift)| *drift))
 }
 
+/// The same at the end.
+fn at_end(summary: &Summary) -> (f64, f64, f64) {
+    let largest = summary.drift.iter().map(|drift| drift.max).fold(0.0, f64::max);
+    (summary.t, summary.t, largest)
+}
+
 #[pymethods]
 impl Simulation {
     /// Run to the end in memory, with other values first if there are any. Returns the result, and
@@ -53,6 +59,7 @@ impl Simulation {
             let solved = py
                 .detach(|| simulation.solve_while(&mut |progress| watch.look(|| shown(progress))));
             let solution = solved.map_err(|error| failed(py, simulation, error))?;
+            watch.end(py, at_end(&solution.summary));
             Ok((Solution::new(solution), watch.raised))
         })
     }
@@ -68,6 +75,7 @@ impl Simulation {
             let mut watch = Watch::new(progress);
             let run = py.detach(|| simulation.run(&mut |progress| watch.look(|| shown(progress))));
             let summary = run.map_err(|error| raised(py, error))?;
+            watch.end(py, at_end(&summary));
             let json = serde_json::to_string(&summary).expect("summaries are JSON");
             Ok((summary.out.clone().unwrap_or_default(), json, watch.raised))
         })

@@ -48,9 +48,14 @@ impl Prepared {
     }
 }
 
-/// Show the progress of an ensemble.
-fn shown(watch: &mut Watch, progress: &SweepProgress) -> Control {
-    watch.look(|| (progress.done, progress.of, progress.failed))
+/// Progress of an ensemble as arguments: trajectories that are done, all, and those that failed.
+type Shown = (u64, u64, u64);
+
+/// Show the progress of an ensemble, and keep it for the end.
+fn shown(watch: &mut Watch, progress: &SweepProgress, last: &mut Option<Shown>) -> Control {
+    let now = (progress.done, progress.of, progress.failed);
+    *last = Some(now);
+    watch.look(|| now)
 }
 
 /// An ensemble in a folder, which any number of processes compute block by block.
@@ -115,10 +120,12 @@ impl StoredSweep {
         progress: Option<Py<PyAny>>,
     ) -> PyResult<Option<PyErr>> {
         let mut watch = Watch::new(progress);
+        let mut last = None;
         let computed = py.detach(|| {
-            self.sweep.compute_blocks(blocks, &mut |progress| shown(&mut watch, progress))
+            self.sweep.compute_blocks(blocks, &mut |progress| shown(&mut watch, progress, &mut last))
         });
         computed.map_err(|error| raised(py, error))?;
+        last.into_iter().for_each(|last| watch.end(py, last));
         Ok(watch.raised)
     }
 
@@ -159,9 +166,12 @@ impl Sweep {
     ) -> PyResult<(Sweep, Option<PyErr>)> {
         let prepared = Prepared::new(problem, formulas, numbers, values, options)?;
         let mut watch = Watch::new(progress);
-        let solved = py
-            .detach(|| prepared.sweep()?.solve_while(&mut |progress| shown(&mut watch, progress)));
+        let mut last = None;
+        let solved = py.detach(|| {
+            prepared.sweep()?.solve_while(&mut |progress| shown(&mut watch, progress, &mut last))
+        });
         let solution = solved.map_err(|error| raised(py, error))?;
+        last.into_iter().for_each(|last| watch.end(py, last));
         Ok((Sweep { solution: Arc::new(solution) }, watch.raised))
     }
 

@@ -43,4 +43,14 @@ impl Watch {
         self.raised = outcome.err();
         if self.raised.is_some() { Control::Stop } else { Control::Continue }
     }
+
+    /// Show the progress at the end, unless something has stopped the computation before.
+    pub fn end<'a, A>(&mut self, py: Python<'_>, progress: A)
+    where
+        A: for<'py> pyo3::call::PyCallArgs<'py> + 'a,
+    {
+        if let (Some(callable), None) = (&self.progress, &self.raised) {
+            self.raised = callable.bind(py).call1(progress).err();
+        }
+    }
 }
