@@ -122,7 +122,8 @@ impl StoredSweep {
         let mut watch = Watch::new(progress);
         let mut last = None;
         let computed = py.detach(|| {
-            self.sweep.compute_blocks(blocks, &mut |progress| shown(&mut watch, progress, &mut last))
+            self.sweep
+                .compute_blocks(blocks, &mut |progress| shown(&mut watch, progress, &mut last))
         });
         computed.map_err(|error| raised(py, error))?;
         last.into_iter().for_each(|last| watch.end(py, last));

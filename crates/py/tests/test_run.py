@@ -156,6 +156,10 @@ def test_progress_is_shown_and_may_stop(oscillator: ho.Model) -> None:
     assert len(seen) == 3 and 0 < seen[0][0] < seen[2][0] < seen[0][1] == 1e9
     assert ho.last is not None and ho.last.interrupted
     oscillator.run(until=1, progress=True)
+    # A run of a millisecond is shown at its end.
+    ends: list[tuple[float, float, float]] = []
+    run = oscillator.run(until=1, progress=lambda *now: ends.append(now))
+    assert ends == [(1.0, 1.0, run.drift["H"].largest)]
 
 
 INTERRUPTED = """

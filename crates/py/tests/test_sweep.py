@@ -80,7 +80,9 @@ def test_progress_of_an_ensemble(oscillator: ho.Model) -> None:
     seen: list[tuple[int, int, int]] = []
     each = {"q": np.linspace(0, 1, 20_000)}
     oscillator.sweep(until=200, each=each, progress=lambda *counts: seen.append(counts))
-    assert seen and seen[-1][1] == 20_000
+    assert seen[-1] == (20_000, 20_000, 0)
+    oscillator.sweep(until=1, each={"q": [0.1, 0.2]}, progress=lambda *now: seen.append(now))
+    assert seen[-1] == (2, 2, 0)
 
 
 def test_without_xarray_there_are_arrays_by_name() -> None:
