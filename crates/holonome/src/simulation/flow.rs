@@ -212,7 +212,7 @@ impl Flow {
     }
 
     /// Replace states as [`Flow::apply`] does, and return the derivative M of each, row by row:
-    /// M[i][j] = ∂x₁ᵢ/∂x₀ⱼ. See [`Flow::apply_with_tangents`].
+    /// `M[i][j]` = ∂x₁ᵢ/∂x₀ⱼ. See [`Flow::apply_with_tangents`].
     ///
     /// # Errors
     /// As [`Flow::apply_with_tangents`].
