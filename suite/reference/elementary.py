@@ -97,6 +97,8 @@ quarter = mp.pi/4*(1 + mpf(2)**-12)
 half_log = mp.log(2)/2*(1 + mpf(2)**-12)
 s_log = (root(2) - 1)/(root(2) + 1)*(1 + mpf(2)**-12)
 
+beyond_one = lambda t: 2*(1 + t)/(1 - t)
+
 POLYNOMIALS = {
     # sin r = r + r z S(z), z = r^2
     "SINE": (series(lambda z: (mp.sin(root(z))/root(z) - 1)/z, [fraction(-1, 6), fraction(1, 120)]),
@@ -125,9 +127,15 @@ POLYNOMIALS = {
     # ln((2 + s)/(2 - s)) = s + s z P(z): the same with twice the s, to more digits, for powers
     "POWER": (series(lambda z: (2*mp.atanh(root(z)/2)/root(z) - 1)/z, [fraction(1, 12), fraction(1, 80)]),
               lambda z: z, 0, (2*s_log)**2, 8, (2,)),
+    # erf x = x F(z), z = x^2, to x = 1; the first coefficient in two doubles
+    "ERROR_INNER": (series(lambda z: mp.erf(root(z))/root(z), [2/root(mp.pi), -2/(3*root(mp.pi))]),
+                    lambda z: root(z)/mp.erf(root(z)) if z else root(mp.pi)/2, mpf(0), mpf(1), 13, (2,)),
+    # erf x = 1 - e^(-x^2) Q(t), t = (x - 2)/(x + 2), from x = 1 to 6
+    "ERROR_OUTER": (lambda t: mp.erfc(beyond_one(t))*mp.exp(beyond_one(t)**2),
+                    lambda t: mp.exp(-beyond_one(t)**2)/mp.erf(beyond_one(t)), fraction(-1, 3), fraction(1, 2), 14),
 }
 
-NUMBERS = {"PI/2": mp.pi/2, "LN_2": mp.log(2)}
+NUMBERS = {"PI/2": mp.pi/2, "LN_2": mp.log(2), "1/LN_10": 1/mp.log(10)}
 
 
 def power_of_two(x):

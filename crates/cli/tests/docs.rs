@@ -426,7 +426,7 @@ fn the_language_page_states_the_limits() {
     ] {
         assert!(numbers.contains(&limit.to_string()), "{what}: {limit} is not among {numbers:?}");
     }
-    let inverse = elaborate::linear_algebra::LARGEST_INVERSE;
+    let inverse = elaborate::functions::LARGEST_INVERSE;
     assert!(numbers.contains(&format!("{inverse} by {inverse}")), "{numbers:?}");
 }
 

@@ -91,8 +91,17 @@ impl Interval {
         let f = |x: f64| op.evaluate(x);
         match op {
             Unary::Neg => Interval::new(-self.high, -self.low),
-            Unary::Exp | Unary::Atan | Unary::Sinh | Unary::Tanh | Unary::Round => self.rising(f),
-            Unary::Sqrt | Unary::Log => Interval::new(self.low.max(0.0), self.high).rising(f),
+            Unary::Exp
+            | Unary::Expm1
+            | Unary::Erf
+            | Unary::Atan
+            | Unary::Sinh
+            | Unary::Tanh
+            | Unary::Round => self.rising(f),
+            Unary::Log1p => Interval::new(self.low.max(-1.0), self.high).rising(f),
+            Unary::Sqrt | Unary::Log | Unary::Log10 => {
+                Interval::new(self.low.max(0.0), self.high).rising(f)
+            }
             Unary::Asin => Interval::new(self.low.max(-1.0), self.high.min(1.0)).rising(f),
             Unary::Acos => {
                 let angle = Interval::new(self.low.max(-1.0), self.high.min(1.0));

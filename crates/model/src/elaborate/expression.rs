@@ -2,7 +2,7 @@
 
 pub mod index_set;
 
-use super::linear_algebra::Linear;
+use super::functions::Function;
 use super::shape::Shape;
 use crate::graph::op::{Binary, Unary};
 use crate::syntax::span::Span;
@@ -114,8 +114,8 @@ pub enum Kind {
     Component(Ex, Vec<Ex>),
     /// The n × n identity.
     Identity,
-    /// A function of linear algebra.
-    Linear(Linear, Vec<Ex>),
+    /// A function that is composed of operations.
+    Function(Function, Vec<Ex>),
     /// A sum over indices.
     Sum(IndexSet, Ex),
     /// A random draw.
@@ -193,7 +193,7 @@ impl Kind {
             | Kind::Identity
             | Kind::Draw(_)
             | Kind::Trajectory => {}
-            Kind::Member(_, list) | Kind::Stack(list) | Kind::Linear(_, list) => {
+            Kind::Member(_, list) | Kind::Stack(list) | Kind::Function(_, list) => {
                 list.iter().for_each(f)
             }
             Kind::Table(_, _, a) | Kind::Unary(_, a) => f(a),

@@ -3,7 +3,7 @@
 //! values).
 
 pub mod expression;
-pub mod linear_algebra;
+pub mod functions;
 pub mod lower;
 pub mod model;
 pub mod names;

@@ -1,7 +1,7 @@
 //! Meanings of names: the symbol table and the scopes of indices and `let` parameters.
 
 use super::expression::{Depends, Ex};
-use super::linear_algebra;
+use super::functions;
 use crate::graph::op::{Binary, Unary};
 use crate::syntax::span::Span;
 
@@ -96,10 +96,10 @@ pub fn binary_function(name: &str) -> Option<Binary> {
 pub fn function_names() -> Vec<&'static str> {
     let unary = Unary::ALL.iter().map(|op| op.name()).filter(|n| unary_function(n).is_some());
     let binary = Binary::ALL.iter().map(|op| op.name()).filter(|n| binary_function(n).is_some());
-    let linear = linear_algebra::FUNCTIONS.iter().map(|r| r.name);
+    let composed = functions::FUNCTIONS.iter().map(|r| r.name);
     unary
         .chain(binary)
-        .chain(linear)
+        .chain(composed)
         .chain(["identity", "matrix", "if", "sum", "normal", "uniform"])
         .collect()
 }

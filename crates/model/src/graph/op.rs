@@ -73,6 +73,10 @@ operations! {
     Tanh, "tanh", "hyperbolic tangent", |x| Elementary::Tanh.evaluate(x, x), |g, (x, _)| { let c = g.unary(Unary::Cosh, x); let s = g.mul(c, c); let one = g.one(); [Some(g.div(one, s))] };
     Exp, "exp", "exponential", |x| Elementary::Exp.evaluate(x, x), |_, (_, y)| [Some(y)];
     Log, "log", "natural logarithm of a positive number", |x| Elementary::Log.evaluate(x, x), |g, (x, _)| { let one = g.one(); [Some(g.div(one, x))] };
+    Log10, "log10", "logarithm of a positive number to base 10", |x| Elementary::Log10.evaluate(x, x), |g, (x, _)| { let slope = g.constant(std::f64::consts::LOG10_E); [Some(g.div(slope, x))] };
+    Log1p, "log1p", "log(1 + x), accurate next to 0", |x| Elementary::Log1p.evaluate(x, x), |g, (x, _)| { let one = g.one(); let u = g.add(one, x); [Some(g.div(one, u))] };
+    Expm1, "expm1", "exp(x) - 1, accurate next to 0", |x| Elementary::Expm1.evaluate(x, x), |g, (x, _)| [Some(g.unary(Unary::Exp, x))];
+    Erf, "erf", "error function", |x| Elementary::Erf.evaluate(x, x), |g, (x, _)| { let (factor, square) = (g.constant(std::f64::consts::FRAC_2_SQRT_PI), g.mul(x, x)); let square = g.neg(square); let decay = g.unary(Unary::Exp, square); [Some(g.mul(factor, decay))] };
     Abs, "abs", "absolute value, differentiated piecewise", |x| x.abs(), |g, (x, _)| { let zero = g.zero(); let c = g.binary(Binary::Less, x, zero); let (minus, one) = (g.constant(-1.0), g.one()); [Some(g.select(c, minus, one))] };
     Round, "round", "the nearest integer, of two the even one; its derivative is 0", |x| x.round_ties_even(), |_, (_, _)| [None];
     Not, "not", "logical negation", |x| truth(x == 0.0), |_, (_, _)| [None];

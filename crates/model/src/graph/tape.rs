@@ -340,6 +340,10 @@ impl Builder {
             Unary::Tanh => Elementary::Tanh.expand(self, [a, a]),
             Unary::Exp => Elementary::Exp.expand(self, [a, a]),
             Unary::Log => Elementary::Log.expand(self, [a, a]),
+            Unary::Log10 => Elementary::Log10.expand(self, [a, a]),
+            Unary::Log1p => Elementary::Log1p.expand(self, [a, a]),
+            Unary::Expm1 => Elementary::Expm1.expand(self, [a, a]),
+            Unary::Erf => Elementary::Erf.expand(self, [a, a]),
         })
     }
 

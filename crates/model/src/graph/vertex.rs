@@ -140,10 +140,13 @@ impl Vertex {
                     | Unary::Asin
                     | Unary::Atan
                     | Unary::Sinh
-                    | Unary::Tanh => odd(a),
+                    | Unary::Tanh
+                    | Unary::Log1p
+                    | Unary::Expm1
+                    | Unary::Erf => odd(a),
                     Unary::Cos | Unary::Cosh | Unary::Exp | Unary::Acos => even(a),
-                    Unary::Log if a == 0.0 => 0.0,
-                    Unary::Log => UNKNOWN,
+                    Unary::Log | Unary::Log10 if a == 0.0 => 0.0,
+                    Unary::Log | Unary::Log10 => UNKNOWN,
                     Unary::Round | Unary::Not => 0.0,
                 }
             }

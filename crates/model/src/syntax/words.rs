@@ -4,11 +4,12 @@ use super::statements::{STATEMENTS, StatementRow};
 
 /// Built-in functions.
 #[rustfmt::skip]
-pub const FUNCTIONS: [&str; 35] = [
+pub const FUNCTIONS: [&str; 45] = [
     "dot", "cross", "norm", "outer", "hat", "transpose", "trace", "det", "inverse", "identity", "diag", "matrix",
     "sum", "if",
     "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh",
     "exp", "log", "sqrt", "abs", "round", "min", "max", "pow", "nearest",
+    "floor", "ceil", "mod", "sign", "clamp", "hypot", "log10", "log1p", "expm1", "erf",
     "normal", "uniform",
 ];
 

@@ -66,6 +66,24 @@ impl Reference {
                 value = value.mul(&big(b), MORE_BITS, ROUND).exp(BITS, ROUND, c);
                 if sign < 0.0 { value.neg() } else { value }
             }
+            Elementary::Log10 => x.log10(BITS, ROUND, c),
+            Elementary::Log1p if a.abs() < SMALL => sum_of_powers(&x, |n| {
+                BigFloat::from_f64(if n % 2 == 0 { -1.0 } else { 1.0 }, 64).div(
+                    &number(n),
+                    BITS,
+                    ROUND,
+                )
+            }),
+            Elementary::Log1p => x.add(&big(1.0), MORE_BITS, ROUND).ln(BITS, ROUND, c),
+            Elementary::Expm1 if a.abs() < SMALL => sum_of_powers(&x, |n| {
+                let factorial: f64 = (1..=n).map(|k| k as f64).product();
+                big(1.0).div(&big(factorial), BITS, ROUND)
+            }),
+            Elementary::Expm1 if a < -2000.0 => return Exact::Rounded(-1.0),
+            Elementary::Expm1 if a > 2000.0 => return overflow(1.0, 1.0),
+            Elementary::Expm1 => x.exp(MORE_BITS, ROUND, c).sub(&big(1.0), BITS, ROUND),
+            Elementary::Erf if a.abs() > 7.0 => return Exact::Rounded(a.signum()),
+            Elementary::Erf => error_function(&x, c),
             Elementary::Atan2 => {
                 let angle = x.div(&big(b), MORE_BITS, ROUND).atan(MORE_BITS, ROUND, c);
                 let mut half = c.pi(MORE_BITS, ROUND);
@@ -76,6 +94,37 @@ impl Reference {
             }
         })
     }
+}
+
+/// Size below which a power series of few terms has all digits.
+const SMALL: f64 = 1.0 / (1u64 << 40) as f64;
+
+fn number(n: u32) -> BigFloat {
+    BigFloat::from_f64(f64::from(n), 64)
+}
+
+/// Σ cₙ xⁿ from n = 1 on, for x below [`SMALL`].
+fn sum_of_powers(x: &BigFloat, coefficient: impl Fn(u32) -> BigFloat) -> BigFloat {
+    let (mut sum, mut power) = (big(0.0), big(1.0));
+    for n in 1..6 {
+        power = power.mul(x, MORE_BITS, ROUND);
+        sum = sum.add(&coefficient(n).mul(&power, MORE_BITS, ROUND), MORE_BITS, ROUND);
+    }
+    sum
+}
+
+/// erf x = 2/√π Σ (−1)ⁿ x²ⁿ⁺¹/(n! (2n + 1)), with digits for the terms that cancel: e^(x²) = 2⁷⁰ for
+/// x = 7.
+fn error_function(x: &BigFloat, c: &mut Consts) -> BigFloat {
+    const WIDE: usize = 256;
+    let square = x.mul(x, WIDE, ROUND);
+    let (mut sum, mut term) = (x.clone(), x.clone());
+    for n in 1..300 {
+        term = term.mul(&square, WIDE, ROUND).div(&number(n), WIDE, ROUND).neg();
+        sum = sum.add(&term.div(&number(2 * n + 1), WIDE, ROUND), WIDE, ROUND);
+    }
+    let root = c.pi(WIDE, ROUND).sqrt(WIDE, ROUND);
+    sum.mul(&number(2), WIDE, ROUND).div(&root, BITS, ROUND)
 }
 
 /// First 64 bits of |x| as a number in [1/2, 1), and the exponent.

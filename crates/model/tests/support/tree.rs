@@ -121,6 +121,10 @@ pub fn apply<D: DualNum<Primitive = f64>>(op: Unary, a: D) -> D {
         Unary::Tanh => a.tanh(),
         Unary::Exp => a.exp(),
         Unary::Log => a.ln(),
+        Unary::Log10 => a.log10(),
+        Unary::Log1p => a.ln_1p(),
+        Unary::Expm1 => a.exp_m1(),
+        Unary::Erf => error_function(a),
         Unary::Abs => {
             if a.re() < 0.0 {
                 -a
@@ -131,6 +135,21 @@ pub fn apply<D: DualNum<Primitive = f64>>(op: Unary, a: D) -> D {
         Unary::Round => D::from(a.re().round_ties_even()),
         Unary::Not => truth(a.re() == 0.0),
     }
+}
+
+/// erf a = 2/√π e^(−a²) Σ 2ⁿ a²ⁿ⁺¹/(1·3·…·(2n + 1)), a sum of terms of one sign; beyond 10 it is 1 to
+/// all digits, and its derivatives are 0.
+fn error_function<D: DualNum<Primitive = f64>>(a: D) -> D {
+    if a.re().abs() > 10.0 {
+        return D::from(a.re().signum());
+    }
+    let square = a.clone() * a.clone();
+    let (mut sum, mut term) = (a.clone(), a);
+    for n in 1..500 {
+        term = term * square.clone() * (2.0 / f64::from(2 * n + 1));
+        sum = sum + term.clone();
+    }
+    (-square).exp() * sum * std::f64::consts::FRAC_2_SQRT_PI
 }
 
 /// The oracle of every operation of two arguments.

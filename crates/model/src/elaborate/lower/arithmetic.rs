@@ -20,7 +20,7 @@ pub(super) fn components(g: &mut Graph, e: &CheckedExpression, parts: &[Vec<Node
             a.iter().zip(b).map(|(&a, &b)| g.select(c[0], a, b)).collect()
         }
         (Kind::Stack(_), entries) => entries.concat(),
-        (Kind::Linear(function, arguments), values) => {
+        (Kind::Function(function, arguments), values) => {
             let shapes: Vec<Shape> = arguments.iter().map(|a| a.shape).collect();
             (function.row().lower)(g, &shapes, values)
         }

@@ -9,7 +9,7 @@ use super::classes::{ClassBuilder, RowTemplate};
 use super::row_indices::RowIndices;
 use crate::elaborate::expression::index_set::{IndexSet, IndexVariable};
 use crate::elaborate::expression::{self, CheckedExpression, Ex, Kind};
-use crate::elaborate::linear_algebra::Linear;
+use crate::elaborate::functions::Function;
 use crate::elaborate::shape::Shape;
 use crate::functional::{Pairs, Side, Source, Term, Which};
 use crate::graph::op::{Binary, Unary};
@@ -57,12 +57,12 @@ impl Nearness {
 
     fn of_distance(distance: &Ex, reach: &Ex) -> Option<Nearness> {
         let apart = match &peeled(distance).kind {
-            Kind::Linear(Linear::Norm, arguments) => &arguments[0],
+            Kind::Function(Function::Norm, arguments) => &arguments[0],
             Kind::Unary(Unary::Abs, apart) => apart,
             _ => return None,
         };
         let (apart, lengths) = match &peeled(apart).kind {
-            Kind::Linear(Linear::Nearest, arguments) if is_fixed(&arguments[1]) => {
+            Kind::Function(Function::Nearest, arguments) if is_fixed(&arguments[1]) => {
                 (&arguments[0], Some(&arguments[1]))
             }
             _ => (apart, None),

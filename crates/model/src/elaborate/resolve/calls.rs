@@ -2,9 +2,10 @@
 
 use crate::elaborate::Elaborator;
 use crate::elaborate::expression::{self, CheckedExpression, Draw, Ex, Kind};
-use crate::elaborate::linear_algebra::FUNCTIONS;
+use crate::elaborate::functions::FUNCTIONS;
 use crate::elaborate::names::{self, Symbol};
 use crate::elaborate::shape::Shape;
+use crate::graph::Graph;
 use crate::syntax::ast;
 use crate::syntax::diagnostic::Diagnostic;
 use crate::syntax::span::Span;
@@ -150,7 +151,15 @@ impl Elaborator<'_> {
             let finding = Diagnostic::error(message, span, "the arguments do not fit");
             return self.refuse(finding.help(format!("{}: {}", row.usage, row.doc)));
         };
-        Some(CheckedExpression::new(Kind::Linear(row.function, values), shape, span))
+        let known: Option<Vec<f64>> = values.iter().map(|v| v.value()).collect();
+        if let (Shape::Scalar, Some(known)) = (shape, known) {
+            let mut g = Graph::new();
+            let arguments: Vec<_> = known.iter().map(|&v| vec![g.constant(v)]).collect();
+            let value = (row.lower)(&mut g, &shapes, &arguments)[0];
+            let value = g.value(value).expect("an operation on numbers is a number");
+            return Some(CheckedExpression::number(value, span));
+        }
+        Some(CheckedExpression::new(Kind::Function(row.function, values), shape, span))
     }
 
     fn unknown_function(&mut self, function: &ast::Name) -> Option<Ex> {

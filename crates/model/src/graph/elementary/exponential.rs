@@ -1,4 +1,4 @@
-//! Exponential function eˣ.
+//! Exponential function eˣ, and eˣ − 1.
 //!
 //! **Reduction.** x = k ln 2 + r with k the integer nearest to x/ln 2 and |r| ≤ (1 + 2⁻¹²) ln(2)/2.
 //! In doubles ln 2 = L₁ + L₂, and x − k L₁ is exact: for k ≠ 0 both terms are multiples of 2⁻⁵⁴ and
@@ -10,8 +10,11 @@
 //! **Result.** The factor 2ᵏ is applied as two factors of half the exponent, so that every finite
 //! argument works: the last product overflows, or rounds to a subnormal number or zero, as it
 //! should. If k is too large even for that, the result is infinite or zero.
+//!
+//! **eˣ − 1.** 2ᵏ − 1 + 2ᵏ (eʳ − 1), in two doubles.
 
 use super::Arithmetic;
+use super::Elementary;
 use super::steps::{BIAS, EXPONENT, LN_2, ROUNDING, Steps};
 use crate::graph::primitive::Two;
 use std::f64::consts::LOG2_E;
@@ -90,6 +93,52 @@ pub(super) fn exponential_of_sum<A: Arithmetic>(
     let rest = rest(m, r, tail);
     let value = m.add(head, rest);
     scaled(m, x, reduced.number, value)
+}
+
+/// Bounds of x below which eˣ − 1 rounds to −1, and above which 2ᵏ is too large to be one factor.
+const FLAT: f64 = -40.0;
+const STEEP: f64 = 700.0;
+
+/// eˣ − 1 in two doubles, for x up to [`STEEP`]; `falls` is true for x ≤ 0.
+pub(super) fn less_one<A: Arithmetic>(m: &mut A, x: A::Value, falls: bool) -> [A::Value; 2] {
+    let reduced = reduce(m, x, BIAS);
+    let part = m.number(LN_2[1]);
+    let r = m.fnma(reduced.k, part, reduced.first);
+    let taken = m.sub(reduced.first, r);
+    let tail = m.fnma(reduced.k, part, taken);
+    let rest = rest(m, r, tail);
+
+    // 2ᵏ(1 + r + rest) − 1, where |r| is below |2ᵏ − 1|/2ᵏ or the latter is 0.
+    let scale = m.up(reduced.number, EXPONENT);
+    let minus_one = m.number(-1.0);
+    let constant = m.add(scale, minus_one);
+    let linear = m.mul(scale, r);
+    let head = m.add(constant, linear);
+    let lost = m.lost(head, constant, linear);
+    // The rounding error of 2ᵏ − 1, where |k| is above 53.
+    let constant_lost = match falls {
+        true => m.lost(constant, minus_one, scale),
+        false => m.lost_of_any(constant, scale, minus_one),
+    };
+    let lost = m.add(lost, constant_lost);
+    let rest = m.fma(scale, rest, lost);
+    let value = m.add(head, rest);
+    let lost = m.lost(value, head, rest);
+    [value, lost]
+}
+
+/// eˣ − 1
+pub(super) fn exponential_less_one<A: Arithmetic>(m: &mut A, x: A::Value) -> A::Value {
+    let (flat, steep) = (m.number(FLAT), m.number(STEEP));
+    let below = m.less(x, flat);
+    let bounded = m.select(below, flat, x);
+    let beyond = m.less(steep, x);
+    let valid = m.not(beyond);
+    let [value, _] = less_one(m, bounded, false);
+    // The result has the sign of x, which −0 keeps.
+    let sign = m.sign(x);
+    let value = m.or(value, sign);
+    m.repair(Elementary::Expm1, [x, x], value, valid)
 }
 
 /// `value` 2ᵏ, with `number` = k plus an offset of twice the bias.

@@ -25,6 +25,10 @@
 //! | tanh | 48 | 0.97 | |
 //! | exp | 27 | 1.05 | |
 //! | log | 32 | 0.75 | zero, negative, subnormal, ∞ |
+//! | log₁₀ | 45 | 0.54 | zero, negative, subnormal, ∞ |
+//! | ln(1 + x) | 40 | 0.75 | −1 and below, ∞ |
+//! | eˣ − 1 | 39 | 0.92 | above 700 |
+//! | erf | 81 | 1.38 | |
 //! | pow | 132; about 100 with a constant exponent | 1.01 | |
 //!
 //! The methods are classical: J.-M. Muller, *Elementary Functions*, 3rd ed., Birkhäuser 2016; W. J.
@@ -32,6 +36,7 @@
 //! Double-word arithmetic is that of T. J. Dekker, *A floating-point technique for extending the
 //! available precision*, Numer. Math. 18 (1971).
 
+mod error_function;
 mod exponential;
 mod hyperbolic;
 mod inverse;
@@ -93,11 +98,19 @@ pub enum Elementary {
     Pow,
     /// The angle of the point (b, a).
     Atan2,
+    /// log₁₀ a
+    Log10,
+    /// ln(1 + a)
+    Log1p,
+    /// eᵃ − 1
+    Expm1,
+    /// erf a
+    Erf,
 }
 
 impl Elementary {
     /// Every elementary function.
-    pub const ALL: [Elementary; 13] = [
+    pub const ALL: [Elementary; 17] = [
         Elementary::Sin,
         Elementary::Cos,
         Elementary::Tan,
@@ -111,6 +124,10 @@ impl Elementary {
         Elementary::Log,
         Elementary::Pow,
         Elementary::Atan2,
+        Elementary::Log10,
+        Elementary::Log1p,
+        Elementary::Expm1,
+        Elementary::Erf,
     ];
 
     /// Value by code with branches and tables, for the arguments that the straight-line code leaves
@@ -131,6 +148,10 @@ impl Elementary {
             Elementary::Log => libm::log(a),
             Elementary::Pow => libm::pow(a, b),
             Elementary::Atan2 => libm::atan2(a, b),
+            Elementary::Log10 => libm::log10(a),
+            Elementary::Log1p => libm::log1p(a),
+            Elementary::Expm1 => libm::expm1(a),
+            Elementary::Erf => libm::erf(a),
         }
     }
 
@@ -155,6 +176,10 @@ impl Elementary {
             Elementary::Log => logarithm::logarithm(m, a),
             Elementary::Pow => power::power(m, a, b),
             Elementary::Atan2 => inverse::angle(m, a, b),
+            Elementary::Log10 => logarithm::to_base_ten(m, a),
+            Elementary::Log1p => logarithm::of_one_more(m, a),
+            Elementary::Expm1 => exponential::exponential_less_one(m, a),
+            Elementary::Erf => error_function::error_function(m, a),
         }
     }
 }

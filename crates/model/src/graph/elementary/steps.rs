@@ -126,6 +126,14 @@ pub(super) trait Steps: Arithmetic {
         self.add(taken, b)
     }
 
+    /// The error of `sum`, the rounded a + b, whatever their sizes (Knuth).
+    fn lost_of_any(&mut self, sum: Self::Value, a: Self::Value, b: Self::Value) -> Self::Value {
+        let of_b = self.sub(sum, a);
+        let of_a = self.sub(sum, of_b);
+        let (a, b) = (self.sub(a, of_a), self.sub(b, of_b));
+        self.add(a, b)
+    }
+
     /// (a + a')/(b + b') for small a' and b': the quotient of the large ones, corrected once by the
     /// remainder (Newton).
     fn quotient(&mut self, top: [Self::Value; 2], bottom: [Self::Value; 2]) -> Self::Value {

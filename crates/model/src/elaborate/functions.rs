@@ -1,7 +1,8 @@
-//! The functions of linear algebra: one row each with name, documentation, shape rule and lowering.
+//! Functions that are composed of [operations](crate::graph::op): those of linear algebra, and of
+//! numbers. One row each with name, documentation, shape rule and lowering.
 
 use super::shape::Shape;
-use crate::graph::op::Unary;
+use crate::graph::op::{Binary, Unary};
 use crate::graph::{Graph, Node};
 
 /// Largest matrix that `det` and `inverse` accept: they expand by minors, 2^n of them.
@@ -13,7 +14,7 @@ pub type Lower = fn(&mut Graph, &[Shape], &[Vec<Node>]) -> Vec<Node>;
 /// A function from shaped arguments to a shaped result.
 pub struct FunctionRow {
     /// The function.
-    pub function: Linear,
+    pub function: Function,
     /// Its name in the language.
     pub name: &'static str,
     /// Documentation, for the language guide.
@@ -26,18 +27,18 @@ pub struct FunctionRow {
     pub lower: Lower,
 }
 
-macro_rules! linear {
+macro_rules! functions {
     ($( $function:ident, $name:literal, $doc:literal, $usage:literal, $shape:expr, $lower:expr; )+) => {
-        /// Functions of linear algebra.
+        /// Functions that are composed of operations.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        pub enum Linear { $( #[doc = $doc] $function, )+ }
+        pub enum Function { $( #[doc = $doc] $function, )+ }
 
         /// The table.
-        pub const FUNCTIONS: &[FunctionRow] = &[$( FunctionRow { function: Linear::$function, name: $name, doc: $doc, usage: $usage, shape: $shape, lower: $lower } ),+];
+        pub const FUNCTIONS: &[FunctionRow] = &[$( FunctionRow { function: Function::$function, name: $name, doc: $doc, usage: $usage, shape: $shape, lower: $lower } ),+];
     };
 }
 
-impl Linear {
+impl Function {
     /// Its row.
     pub fn row(self) -> &'static FunctionRow {
         FUNCTIONS.iter().find(|r| r.function == self).expect("every function has a row")
@@ -46,7 +47,7 @@ impl Linear {
 
 use Shape::{Matrix, Scalar, Vector};
 
-linear! {
+functions! {
     Dot, "dot", "inner product of two vectors (or of two matrices, entry by entry)", "dot(a, b) of two vectors of one length",
         |s| match s { [a @ (Vector(_) | Matrix(..)), b] if a == b => Some(Scalar), _ => None },
         |g, _, a| vec![g.dot(&a[0], &a[1])];
@@ -69,6 +70,47 @@ linear! {
             let away = g.mul(length, images);
             g.sub(d, away)
         }).collect();
+    Floor, "floor", "the largest integer that is at most the number", "floor(x) of a number",
+        numbers::<1>,
+        |g, _, a| vec![floor(g, a[0][0])];
+    Ceil, "ceil", "the smallest integer that is at least the number", "ceil(x) of a number",
+        numbers::<1>,
+        |g, _, a| {
+            let x = a[0][0];
+            let (nearest, one) = (g.unary(Unary::Round, x), g.one());
+            let (above, below) = (g.add(nearest, one), g.binary(Binary::Less, nearest, x));
+            vec![g.select(below, above, nearest)]
+        };
+    Mod, "mod", "x − y·floor(x/y), the remainder with the sign of y", "mod(x, y) of two numbers",
+        numbers::<2>,
+        |g, _, a| {
+            let (x, y) = (a[0][0], a[1][0]);
+            let turns = g.div(x, y);
+            let turns = floor(g, turns);
+            let whole = g.mul(y, turns);
+            let rest = g.sub(x, whole);
+            // A quotient just below an integer is rounded to it.
+            let (zero, product) = (g.zero(), g.mul(rest, y));
+            let (other, corrected) = (g.binary(Binary::Less, product, zero), g.add(rest, y));
+            vec![g.select(other, corrected, rest)]
+        };
+    Sign, "sign", "−1, 0 or 1; its derivative is 0", "sign(x) of a number",
+        numbers::<1>,
+        |g, _, a| {
+            let (x, zero, one, minus) = (a[0][0], g.zero(), g.one(), g.constant(-1.0));
+            let (below, above) = (g.binary(Binary::Less, x, zero), g.binary(Binary::Less, zero, x));
+            let other = g.select(above, one, zero);
+            vec![g.select(below, minus, other)]
+        };
+    Clamp, "clamp", "the number nearest to x in [a, b]", "clamp(x, a, b) of three numbers",
+        numbers::<3>,
+        |g, _, a| {
+            let capped = g.binary(Binary::Min, a[0][0], a[2][0]);
+            vec![g.binary(Binary::Max, a[1][0], capped)]
+        };
+    Hypot, "hypot", "√(x² + y²)", "hypot(x, y) of two numbers",
+        numbers::<2>,
+        |g, _, a| { let v = [a[0][0], a[1][0]]; let square = g.dot(&v, &v); vec![g.sqrt(square)] };
     Outer, "outer", "outer product a bᵀ", "outer(a, b) of two vectors",
         |s| match s { [Vector(k), Vector(l)] => Some(Matrix(*k, *l)), _ => None },
         |g, _, a| a[0].iter().flat_map(|&x| a[1].iter().map(move |&y| (x, y))).collect::<Vec<_>>().into_iter().map(|(x, y)| g.mul(x, y)).collect();
@@ -98,6 +140,18 @@ linear! {
             let zero = g.zero();
             (0..d.len() * d.len()).map(|i| if i / d.len() == i % d.len() { d[i % d.len()] } else { zero }).collect()
         };
+}
+
+/// Shape of a function of N numbers.
+fn numbers<const N: usize>(shapes: &[Shape]) -> Option<Shape> {
+    (shapes.len() == N && shapes.iter().all(|shape| *shape == Scalar)).then_some(Scalar)
+}
+
+/// The largest integer that is at most x.
+fn floor(g: &mut Graph, x: Node) -> Node {
+    let (nearest, one) = (g.unary(Unary::Round, x), g.one());
+    let (below, above) = (g.sub(nearest, one), g.binary(Binary::Less, x, nearest));
+    g.select(above, below, nearest)
 }
 
 /// The determinant of the rows and columns listed, expanded along the first row; equal minors are
