@@ -147,7 +147,7 @@ fn error_function<D: DualNum<Primitive = f64>>(a: D) -> D {
     let (mut sum, mut term) = (a.clone(), a);
     for n in 1..500 {
         term = term * square.clone() * (2.0 / f64::from(2 * n + 1));
-        sum = sum + term.clone();
+        sum += term.clone();
     }
     (-square).exp() * sum * std::f64::consts::FRAC_2_SQRT_PI
 }

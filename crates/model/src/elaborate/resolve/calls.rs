@@ -1,5 +1,6 @@
 //! Calls of built-in functions.
 
+use super::lists::LIST;
 use crate::elaborate::Elaborator;
 use crate::elaborate::expression::{self, CheckedExpression, Draw, Ex, Kind};
 use crate::elaborate::functions::FUNCTIONS;
@@ -57,8 +58,30 @@ impl Elaborator<'_> {
             },
             ("identity", _) => self.wrong_count(name, "identity(n)", arguments.len(), span),
             ("matrix", rows) => self.matrix(rows, span),
+            ("rows", [table]) => self.rows(table, span),
+            ("rows", _) => self.wrong_count(name, "rows(TABLE)", arguments.len(), span),
+            (LIST, _) => {
+                let message = format!("{LIST}(…) stands alone, as the value of a family");
+                let finding = Diagnostic::error(message, span, "not here");
+                self.refuse(finding.help("write `parameter m[i in 1..3] = list(1, 2, 3)`"))
+            }
             _ => self.built_in(function, arguments, span),
         }
+    }
+
+    /// `rows(TABLE)`: the number of rows of a table.
+    fn rows(&mut self, table: &ast::Expr, span: Span) -> Option<Ex> {
+        let symbol = match &table.kind {
+            ast::ExprKind::Name(name) => self.symbols.get(name).map(|declared| declared.symbol),
+            _ => None,
+        };
+        let Some(Symbol::Table(number)) = symbol else {
+            let message = "rows(…) counts the rows of a table";
+            let finding = Diagnostic::error(message, table.span, "not a table");
+            return self.refuse(finding.help("declare it: `table NAME = \"file.csv\"`"));
+        };
+        let table = &self.tables[number];
+        (!table.failed).then(|| CheckedExpression::number(table.rows as f64, span))
     }
 
     /// `if(condition, a, b)`

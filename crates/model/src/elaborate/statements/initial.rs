@@ -24,7 +24,7 @@ impl Elaborator<'_> {
             (Some(family), Some(value)) => {
                 let set = self.bind_members(&family.indices, &family, family.span);
                 self.let_vary(self.variables[number].statement);
-                let e = self.value(value)?;
+                let e = self.value_of_members(value, &set)?;
                 let name = self.variables[number].name.clone();
                 let what = format!("the initial value of '{name}'");
                 self.check_shape(&e, &what, &name, value, &family)?;

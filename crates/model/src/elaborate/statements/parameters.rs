@@ -80,7 +80,8 @@ impl Elaborator<'_> {
             self.scope.locals.push((written.name.text.clone(), index));
         }
         self.let_vary(statement);
-        let value = self.value(&values[0]);
+        let set = self.parameters[number].ranges.clone();
+        let value = self.value_of_members(&values[0], &set);
         let entry = &mut self.parameters[number];
         match (&value, &mut entry.family) {
             (Some(e), Some(family)) => family.shape = e.shape,

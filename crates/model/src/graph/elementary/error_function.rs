@@ -13,7 +13,8 @@ use super::steps::Steps;
 /// Bound above which erf rounds to 1: it is 1 − 2e-17.
 const FLAT: f64 = 6.0;
 
-const INNER: [f64; 2] = [1.1283791670955126, 1.5189052644078854e-17];
+/// 2/√π in two doubles.
+const INNER: [f64; 2] = [std::f64::consts::FRAC_2_SQRT_PI, 1.5189052644078854e-17];
 
 const INNER_REST: [f64; 12] = [
     -0.3761263890318375,
