@@ -196,6 +196,8 @@ fn values_are_those_of_the_standard_library() {
     // The table's second column against the oracle's functions: bit for bit what processors do, and
     // elementary functions within 2 units in the last place here and 1 there.
     let close = |x: f64, y: f64| (x - y).abs() <= 3.0 * f64::EPSILON * y.abs();
+    // The oracle's erf has the rounding of a² ≤ 9 in its exponential, and sums a hundred terms.
+    let summed = |x: f64, y: f64| (x - y).abs() <= 20.0 * f64::EPSILON * y.abs();
     let mut points = Points::new(3);
     for _ in 0..200 {
         let (a, b) = (3.0 * points.draw(), 3.0 * points.draw());
@@ -203,8 +205,9 @@ fn values_are_those_of_the_standard_library() {
             let (x, y) = (op.evaluate(a), tree::apply::<f64>(op, a));
             let exact =
                 matches!(op, Unary::Neg | Unary::Sqrt | Unary::Abs | Unary::Round | Unary::Not);
+            let near = if op == Unary::Erf { summed(x, y) } else { close(x, y) };
             assert!(
-                x == y || !exact && close(x, y) || (x.is_nan() && y.is_nan()),
+                x == y || !exact && near || (x.is_nan() && y.is_nan()),
                 "{} {a}: {x} {y}",
                 op.name()
             );
