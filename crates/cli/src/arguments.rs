@@ -194,7 +194,7 @@ pub struct CompletionsArguments {
 /// Model, and changes of it.
 #[derive(Args, Clone)]
 pub struct ModelArguments {
-    /// Model file
+    /// Model file, or - for the standard input
     pub model: PathBuf,
     /// Replace a parameter, size or initial value (repeatable)
     #[arg(long = "set", value_name = "NAME=EXPR", help_heading = MODEL, allow_hyphen_values = true)]

@@ -381,3 +381,28 @@ fn wide_tables_are_read_in_time() {
     let answer = folder.run("check wrong.holo").refused(&["no column 'other'", "and 59980 more"]);
     assert!(answer.stderr.len() < 2000, "{}", answer.stderr.len());
 }
+
+#[test]
+fn a_model_comes_through_a_pipe() {
+    let folder = Folder::new();
+    let of = |arguments: &str, text: &str| {
+        let mut command = folder.command(arguments);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+        Answer::new(child.wait_with_output().unwrap())
+    };
+    folder.write("k.csv", "k\n4\n");
+    let text = "table tab = \"k.csv\"\ncoordinate q : R = 1\nmomentum p of q = 0\n\
+                hamiltonian (p^2 + tab.k[1]*q^2)/2";
+    let answer = of("run - --until 1 --out piped --json", text).ok();
+    assert_eq!(answer.json()["model"], "model");
+    // The run has its model, so that it is continued without the pipe.
+    folder.run("resume piped --until 2").ok();
+    assert_eq!(folder.times("piped").last(), Some(&2.0));
+    for command in ["check -", "compare - --method rk4 --step 0.1 --until 1", "integrals -"] {
+        of(command, text).ok();
+    }
+    of("run -", "coordinate q : R = 1\nx").refused(&["standard input:2:1", "unknown statement"]);
+    of("run -", "").refused(&["standard input:1:1", "coordinates"]);
+}

@@ -57,18 +57,24 @@ pub struct Parsed {
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Read a model file, which must be UTF-8.
+/// Name of the standard input among model files.
+const STANDARD_INPUT: &str = "-";
+
+/// Read a model file, which must be UTF-8; `-` is the standard input.
 ///
 /// # Errors
 /// If it cannot be read, is too large, or is not UTF-8 (with the place).
 pub fn read_file(path: impl AsRef<Path>) -> Result<Source, Error> {
     let path = path.as_ref();
-    let read =
-        refuse_data(path).and_then(|()| open_model(path).map_err(|error| explained(path, error)));
-    let bytes = read
-        .and_then(regular::content)
-        .map_err(|source| Error::Read { path: path.to_path_buf(), source })?;
-    let name = path.display().to_string();
+    let is_stream = path == Path::new(STANDARD_INPUT);
+    let read = match is_stream {
+        true => regular::content(io::stdin().lock()),
+        false => refuse_data(path)
+            .and_then(|()| open_model(path).map_err(|error| explained(path, error)))
+            .and_then(regular::content),
+    };
+    let bytes = read.map_err(|source| Error::Read { path: path.to_path_buf(), source })?;
+    let name = if is_stream { "standard input".to_string() } else { path.display().to_string() };
     match String::from_utf8(bytes) {
         Ok(text) => Ok(Source::new(&name, &text)),
         Err(error) => {

@@ -36,8 +36,8 @@ pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Content of an open file of at most [`LARGEST`] bytes; a pipe may have no end.
-pub(crate) fn content(file: File) -> io::Result<Vec<u8>> {
+/// Content of an open file or stream of at most [`LARGEST`] bytes; a pipe may have no end.
+pub(crate) fn content(file: impl Read) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(LARGEST + 1).read_to_end(&mut bytes)?;
     match bytes.len() as u64 > LARGEST {
