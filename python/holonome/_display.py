@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ._errors import HolonomeError
+
 if TYPE_CHECKING:
     from ._model import Model
     from ._run import Array, Run
@@ -19,7 +21,11 @@ def model_html(model: Model) -> str:
     """A model: its text, and what was derived."""
     findings = "".join(f"<li>{html.escape(warning)}</li>" for warning in model.warnings)
     warned = f"<ul style='color:#a60'>{findings}</ul>" if findings else ""
-    text, derived = html.escape(model.text.strip()), html.escape(model.check().text)
+    try:
+        report = model.check().text
+    except HolonomeError as error:
+        report = str(error)
+    text, derived = html.escape(model.text.strip()), html.escape(report)
     return (
         f"<div><b>{html.escape(model.name)}</b>{warned}<pre>{text}</pre>"
         f"<details open><summary>derived</summary><pre>{derived}</pre></details></div>"

@@ -30,7 +30,9 @@ impl Field {
     ) -> PyResult<Field> {
         let none = PyDict::new(py);
         let Options { settings, .. } = Options::new(&none)?;
-        let settings = Settings { set: formulas, given: copied(&numbers)?, ..settings };
+        // Rates of change do not depend on the start.
+        let given = copied(&numbers)?;
+        let settings = Settings { set: formulas, given, start_off_set: true, ..settings };
         let made = py.detach(|| VectorField::new(problem.reread(&settings)?));
         let field = made.map_err(|error| raised(py, error))?;
         let dim = field.dim();

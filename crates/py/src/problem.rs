@@ -7,7 +7,8 @@ use crate::values::{NamedValues, copied};
 use holonome::check::Report;
 use holonome::first_integrals::FirstIntegrals;
 use holonome::model::elaborate::model::Family;
-use holonome::{Control, Settings, prepare, prepare_settable};
+use holonome::model::syntax::diagnostic::Severity;
+use holonome::{Control, Error, Settings, prepare, prepare_settable};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::collections::BTreeMap;
@@ -24,6 +25,9 @@ type Formulas = Vec<(String, String)>;
 #[pyclass(frozen, module = "holonome._holonome")]
 pub struct Problem {
     pub problem: holonome::Problem,
+    /// Why it cannot run as it is, if its start is off the constraint set: other values may be set,
+    /// or it may be projected.
+    pub off_set: Option<String>,
 }
 
 #[pymethods]
@@ -39,8 +43,9 @@ impl Problem {
         numbers: NamedValues<'_>,
     ) -> PyResult<Problem> {
         let settings = Settings { set: formulas, given: copied(&numbers)?, ..Settings::default() };
-        let read = py.detach(|| holonome::Problem::from_text(name, text, &tables, &settings));
-        read.map(|problem| Problem { problem }).map_err(|error| raised(py, error))
+        let read =
+            |settings: &Settings| holonome::Problem::from_text(name, text, &tables, settings);
+        py.detach(|| Problem::read(settings, read)).map_err(|error| raised(py, error))
     }
 
     /// Read and check a model file.
@@ -52,8 +57,8 @@ impl Problem {
         numbers: NamedValues<'_>,
     ) -> PyResult<Problem> {
         let settings = Settings { set: formulas, given: copied(&numbers)?, ..Settings::default() };
-        let read = py.detach(|| holonome::Problem::load(&path, &settings));
-        read.map(|problem| Problem { problem }).map_err(|error| raised(py, error))
+        let read = |settings: &Settings| holonome::Problem::load(&path, settings);
+        py.detach(|| Problem::read(settings, read)).map_err(|error| raised(py, error))
     }
 
     /// Name of the model.
@@ -95,7 +100,10 @@ impl Problem {
     /// Findings on the model, in a line each.
     #[getter]
     fn warnings(&self) -> Vec<String> {
-        self.problem.warning_lines()
+        match &self.off_set {
+            Some(reason) => vec![reason.clone()],
+            None => self.problem.warning_lines(),
+        }
     }
 
     /// Number of numbers of a state.
@@ -147,12 +155,15 @@ impl Problem {
     }
 
     /// Report of the engine on the model: as text, as long text, and as JSON.
-    fn check(&self, py: Python<'_>) -> (String, String, String) {
-        py.detach(|| {
+    fn check(&self, py: Python<'_>) -> PyResult<(String, String, String)> {
+        if self.off_set.is_some() {
+            self.reread(&self.problem.settings).map_err(|error| raised(py, error))?;
+        }
+        Ok(py.detach(|| {
             let report = Report::new(&self.problem);
             let json = serde_json::to_string(&report).expect("reports are JSON");
             (report.to_text(), report.to_long_text(), json)
-        })
+        }))
     }
 
     /// First integrals that the model does not state: as text, and as JSON.
@@ -171,7 +182,7 @@ impl Problem {
         options: &Bound<'_, PyDict>,
     ) -> PyResult<Option<Simulation>> {
         let Options { run, settings, tries } = Options::new(options)?;
-        if tries || run.out.is_some() {
+        if tries || run.out.is_some() || self.off_set.is_some() {
             return Ok(None);
         }
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
@@ -236,6 +247,29 @@ impl Problem {
 }
 
 impl Problem {
+    /// Read a model. A start off the constraint set is refused when the model is to run.
+    fn read(
+        settings: Settings,
+        read: impl Fn(&Settings) -> Result<holonome::Problem, Error>,
+    ) -> Result<Problem, Error> {
+        let error = match read(&settings) {
+            Ok(problem) => return Ok(Problem { problem, off_set: None }),
+            Err(error) => error,
+        };
+        let anyhow = read(&Settings { start_off_set: true, ..settings.clone() });
+        match (anyhow, &error) {
+            (Ok(problem), Error::Model { diagnostics, .. }) => {
+                let found = diagnostics.iter().find(|found| found.severity == Severity::Error);
+                let help = found.and_then(|found| found.help.as_deref());
+                let text = found.map(|found| found.message.clone()).unwrap_or_default();
+                let off_set = help.map_or(text.clone(), |help| format!("{text}; {help}"));
+                let problem = holonome::Problem { settings, ..problem };
+                Ok(Problem { problem, off_set: Some(off_set) })
+            }
+            _ => Err(error),
+        }
+    }
+
     /// The problem with other settings, which were not read yet.
     pub fn with_settings(&self, settings: Settings) -> holonome::Problem {
         holonome::Problem { settings, ..self.problem.clone() }

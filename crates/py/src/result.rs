@@ -242,7 +242,7 @@ impl Stored {
     /// The model that was run, with its values.
     fn problem(&self, py: Python<'_>) -> PyResult<Problem> {
         let (problem, _) = origin(&self.run).map_err(|error| raised(py, error))?;
-        Ok(Problem { problem })
+        Ok(Problem { problem, off_set: None })
     }
 
     /// The run once more in memory, with all of its steps.

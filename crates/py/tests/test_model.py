@@ -170,3 +170,24 @@ def test_a_check_shows_the_rest_where_it_says_so(double: ho.Model) -> None:
     short, long = repr(double.check()), repr(double.check(verbose=True))
     assert "verbose tells the rest" in short and len(long) > len(short)
     assert "verbose tells the rest" not in long
+
+
+def test_a_start_off_the_set_is_refused_when_it_is_to_run() -> None:
+    text = (
+        "coordinate q : R^2 = (1, 0)\nmomentum p of q = (0.5, 0.5)\nhamiltonian dot(p, p)/2 + q.y\n"
+    )
+    model = ho.Model(text + "constraint rod : dot(q, q) = 1")
+    assert "project_initial" in model.warnings[0] and "rod" in model._repr_html_()
+    for act in (
+        lambda: model.run(until=1),
+        lambda: model.flow(1.0, method="rattle", step=0.1),
+        lambda: model.sweep(until=1, over={"q.x": [1.0]}),
+        model.check,
+    ):
+        with pytest.raises(ho.ModelError, match="hidden constraint of 'rod'"):
+            act()
+    assert model.run(until=1, project_initial=True).drift["rod"].largest < 1e-14
+    assert model.set(p=[0, 0.5]).run(until=1).drift["rod"].largest < 1e-14
+    assert np.array_equal(model.field(0.0, model.state)[:2], [0.0, 0.5])
+    with pytest.raises(ho.ModelError, match="component"):
+        ho.Model(text + "constraint rod : q.z = 1")
