@@ -68,6 +68,14 @@ fn refuse_others(options: &RunOptions) -> Result<(), Error> {
     }
 }
 
+/// Error of a state, with its number if there are several.
+fn of_state((number, count): (usize, usize), error: Error) -> Error {
+    match count {
+        1 => error,
+        _ => Error::option(format!("state {number}: {error}")),
+    }
+}
+
 /// Number of states from which on threads share them.
 const SHARED: usize = 64;
 
@@ -130,14 +138,10 @@ impl Flow {
         let count = states.len() / n;
         let Flow { simulation, plan, checks, worker, .. } = self;
         let map = Map { simulation, plan, checks: checks.as_ref() };
-        let of = |number: usize, error: Error| match count {
-            1 => error,
-            _ => Error::option(format!("state {number}: {error}")),
-        };
         if count < SHARED {
             let mut states = states.chunks_exact_mut(n).enumerate();
             return states.try_for_each(|(number, x)| {
-                map.apply(worker, x).map_err(|error| of(number, error))
+                map.apply(worker, x).map_err(|error| of_state((number, count), error))
             });
         }
         let chunk = count.div_ceil(rayon::current_num_threads()).clamp(1, count);
@@ -150,7 +154,7 @@ impl Flow {
             failed.map_or(Ok(()), Err)
         });
         let first = failed.filter_map(Result::err).min_by_key(|(number, _)| *number);
-        first.map_or(Ok(()), |(number, error)| Err(of(number, error)))
+        first.map_or(Ok(()), |(number, error)| Err(of_state((number, count), error)))
     }
 }
 
@@ -192,10 +196,6 @@ impl Flow {
         if per_state == 0 {
             return Ok(());
         }
-        let of = |number: usize, error: Error| match count {
-            1 => error,
-            _ => Error::option(format!("state {number}: {error}")),
-        };
         let chunk = count.div_ceil(rayon::current_num_threads()).max(1);
         let failed =
             tangents.par_chunks_mut(chunk * per_state).enumerate().map(|(part, tangents)| {
@@ -208,7 +208,7 @@ impl Flow {
                 failed.map_or(Ok(()), Err)
             });
         let first = failed.filter_map(Result::err).min_by_key(|(number, _)| *number);
-        first.map_or(Ok(()), |(number, error)| Err(of(number, error)))
+        first.map_or(Ok(()), |(number, error)| Err(of_state((number, count), error)))
     }
 
     /// Replace states as [`Flow::apply`] does, and return the derivative M of each, row by row:
