@@ -182,10 +182,11 @@ fn variable_rows(model: &Model) -> Vec<VariableRow> {
             Role::Coordinate => "coordinate".to_string(),
             Role::Momentum(of) => format!("momentum of {}", name(&model.variables[of])),
             Role::State => "state".to_string(),
+            Role::Work => "work".to_string(),
         };
         VariableRow { name: name(variable), role, components: variable.family.len() }
     };
-    model.variables.iter().map(row).collect()
+    model.phase_variables().map(row).collect()
 }
 
 fn jacobian(templated: Option<&RowField>, unrolled: Option<&Field>) -> Option<Jacobian> {

@@ -27,6 +27,7 @@ pub fn model(model: &Model) -> String {
             Role::Coordinate => "coordinate".to_string(),
             Role::Momentum(of) => format!("momentum of {}", model.variables[of].family.name),
             Role::State => "state".to_string(),
+            Role::Work => "work".to_string(),
         };
         let end = v.first + v.family.len();
         let _ = writeln!(
@@ -40,6 +41,9 @@ pub fn model(model: &Model) -> String {
     match &model.dynamics {
         Dynamics::Hamiltonian(h, _) => functional(w, "hamiltonian", h),
         Dynamics::Field(f) => functional(w, "field", f),
+    }
+    for force in &model.forces {
+        functional(w, &format!("force {}", force.name), &force.functional);
     }
     for (word, quantities) in [
         ("constraint", &model.constraints),

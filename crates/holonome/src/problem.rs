@@ -386,7 +386,7 @@ pub(crate) fn farthest_move<'m>(
 ) -> Option<(&'m str, f64, f64)> {
     let largest =
         |values: &mut dyn Iterator<Item = f64>| values.fold(0.0, |a: f64, b| a.max(b.abs()));
-    let positions = model.variables.iter().filter(|v| !matches!(v.role, Role::Momentum(_)));
+    let positions = model.phase_variables().filter(|v| !matches!(v.role, Role::Momentum(_)));
     let moves = positions.filter_map(|v| {
         let range = v.first..v.first + v.family.len();
         let (from, to) = (&before[range.clone()], &after[range]);

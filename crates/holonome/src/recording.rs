@@ -7,7 +7,7 @@ pub(crate) use measuring::{Measuring, MeasuringScratch, NUMBERS_OF_A_SAMPLE, Run
 
 use crate::error::Error;
 use crate::hold;
-use crate::kernels::{Bound, CompiledSystem, Quantities, compile_rows};
+use crate::kernels::{Bound, CompiledSystem, Quantities, WithVelocities, compile_rows};
 use crate::output::Output;
 use crate::penalty::MeanMultipliers;
 use crate::pieces::Pieces;
@@ -27,6 +27,7 @@ use holonome_model::elaborate::model::{
 use holonome_model::elaborate::shape::Shape;
 use holonome_model::functional::{Functional, Template, work_len};
 use holonome_model::graph::interpret::Interpreter;
+use holonome_model::graph::{Graph, Node};
 use holonome_model::policy;
 use holonome_model::rows::RowProgram;
 use holonome_model::syntax::diagnostic::did_you_mean;
@@ -34,6 +35,8 @@ use holonome_model::syntax::span::Span;
 use holonome_model::treatment::{Field, InvariantGroup, InvariantKind, feedback};
 use holonome_words::option;
 use serde_json::Map;
+use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -126,8 +129,7 @@ pub struct Progress {
 /// Variables in the model's order.
 pub fn variables(model: &Model) -> Vec<VariableLayout> {
     model
-        .variables
-        .iter()
+        .phase_variables()
         .map(|v| VariableLayout {
             name: v.family.name.clone(),
             first: v.first,
@@ -245,6 +247,7 @@ impl RecordedArray {
                 ("momentum", format!("momentum of {}", model.variables[of].family.name))
             }
             Role::State => ("state", format!("state {name}")),
+            Role::Work => ("work", name.clone()),
         };
         RecordedArray {
             family: members_of_family(family),
@@ -421,24 +424,37 @@ impl RecordedArrays {
             arrays.extend(parts);
             arrays.len() > before
         };
-        for variable in &model.variables {
+        for variable in model.phase_variables() {
             add(RecordedArray::of_variable(model, variable), "_value");
         }
         let (mut outputs, mut functionals) = (0, Vec::new());
         for (array, functional) in computed(model) {
             if add(RecordedArray { first: outputs, ..array }, "_value") {
                 outputs += functional.outputs;
-                functionals.push(functional);
+                functionals.push(Cow::Borrowed(functional));
             }
         }
-        let kernel = quantities(model, field, multiplier_count, &functionals, outputs);
-        let constraints = if multiplier_count == 0 { &[][..] } else { model.stated_constraints() };
+        // Steps that find no multipliers leave them to the field, which knows them in closed form.
+        let of_field = multiplier_count == 0;
+        let are_known = !of_field || field.is_some_and(|field| !field.multipliers.is_empty());
+        let constraints = if are_known { model.stated_constraints() } else { &[][..] };
         for (constraint, first) in multipliers(constraints, model.dimension()) {
             let description = format!("multiplier of constraint {}", constraint.name);
             let name = format!("lambda.{}", constraint.name);
             let array = RecordedArray::of_quantity(constraint, name, "multiplier", description);
-            add(RecordedArray { place: Place::State, first, ..array }, "_");
+            let (place, at) = match of_field {
+                true => (Place::Kernel, outputs),
+                false => (Place::State, first),
+            };
+            let len = array.len;
+            if add(RecordedArray { place, first: at, ..array }, "_") && of_field {
+                outputs += len;
+                let entries = Functional::components(first..first + len, constraint.span);
+                functionals.push(Cow::Owned(entries));
+            }
         }
+        let functionals: Vec<&Functional> = functionals.iter().map(|f| &**f).collect();
+        let kernel = quantities(model, field, multiplier_count, &functionals, outputs);
         for (first, group) in groups.iter().enumerate() {
             add(RecordedArray { first, ..RecordedArray::of_group(group) }, "_");
         }
@@ -457,7 +473,7 @@ impl RecordedArrays {
 }
 
 /// Kernel of functionals with `outputs` outputs in all; templated if a model has no unrolled
-/// `field`, or if they are too large beside it.
+/// `field`, or if they are too large beside it and read nothing that only the field knows.
 fn quantities(
     model: &Model,
     field: Option<&Field>,
@@ -465,7 +481,17 @@ fn quantities(
     functionals: &[&Functional],
     outputs: usize,
 ) -> Box<dyn Quantities> {
-    let Some(field) = field.filter(|_| policy::unrolls(model, functionals)) else {
+    let following = model.following();
+    let reads = |range: Range<usize>| {
+        let reads = |functional: &&Functional| functional.reads_state_within(&range);
+        functionals.iter().any(reads)
+    };
+    let of_field = reads(following.accelerations..usize::MAX)
+        || multiplier_count == 0 && reads(following.multipliers..following.velocities);
+    let Some(field) = field.filter(|_| of_field || policy::unrolls(model, functionals)) else {
+        if reads(following.velocities..following.accelerations) {
+            return Box::new(WithVelocities::new(model, functionals));
+        }
         let (mut pieces, mut first) = (Vec::new(), 0);
         for functional in functionals {
             pieces.extend(RowProgram::values(functional, &|output| Some((first + output) as u32)));
@@ -475,8 +501,19 @@ fn quantities(
         return Box::new(compile_rows(&program, &model.parameter_values));
     };
     let mut field = field.clone();
-    field.dimension += multiplier_count;
-    let nodes: Vec<_> = functionals.iter().flat_map(|f| f.unroll(&mut field.graph)).collect();
+    let given = field.dimension + multiplier_count;
+    let accelerations =
+        if reads(following.accelerations..usize::MAX) { field.accelerations() } else { Vec::new() };
+    let (velocities, multipliers) = (field.velocities.clone(), field.multipliers.clone());
+    let mut state = |g: &mut Graph, k: usize| match k {
+        k if k < given => g.state(k),
+        k if k < following.velocities => multipliers[k - following.multipliers],
+        k if k < following.accelerations => velocities[k - following.velocities],
+        k => accelerations[k - following.accelerations],
+    };
+    let unroll = |functional: &&Functional| functional.unroll_over(&mut field.graph, &mut state);
+    let nodes: Vec<Node> = functionals.iter().flat_map(unroll).collect();
+    field.dimension = given;
     Box::new(Bound::of(&field, &nodes, &model.parameter_values))
 }
 

@@ -27,6 +27,8 @@ pub enum Function {
     Cosine,
     /// tanh a
     HyperbolicTangent,
+    /// eᵃ
+    Exponential,
 }
 
 /// Identity of an equation; a failed solve is reported with it.
@@ -133,8 +135,14 @@ pub type Residual<'a> = &'a mut dyn FnMut(&mut dyn PhaseSpace, &[Value]) -> Vec<
 pub enum Asked {
     /// ẋ.
     Field,
-    /// H_q.
+    /// H_q less the forces that act beside H, unless they act apart.
     Slope,
+    /// Forces that act apart from the step, none if there are none: the step cannot take them.
+    Force,
+    /// Rate of friction that is one for all momenta, none if there is none: it acts apart.
+    Friction,
+    /// Rate of the work of the forces, Q·v + H_t, for velocities v.
+    Power,
     /// H_p.
     Velocity,
     /// H, in parts of which it is the total.
@@ -295,7 +303,7 @@ impl dyn PhaseSpace + '_ {
         self.ask(Asked::Field, t, x)
     }
 
-    /// H_q at (t, x).
+    /// H_q at (t, x), less the forces that act beside H and not apart.
     pub fn h_q(&mut self, t: Value, x: &[Value]) -> Vec<Value> {
         self.ask(Asked::Slope, t, x)
     }
@@ -308,6 +316,13 @@ impl dyn PhaseSpace + '_ {
     /// H at (t, x).
     pub fn energy(&mut self, t: Value, x: &[Value]) -> Value {
         let parts = self.ask(Asked::Energy, t, x);
+        self.total(&parts)
+    }
+
+    /// Rate of the work of the forces at (t, x) with the velocities v, which H_p is on the
+    /// constraint set.
+    pub fn power(&mut self, t: Value, x: &[Value], v: &[Value]) -> Value {
+        let parts = self.ask(Asked::Power, t, &[x, v].concat());
         self.total(&parts)
     }
 

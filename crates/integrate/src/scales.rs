@@ -61,6 +61,9 @@ pub enum Role {
     Momentum,
     /// States of a vector field, which have no mass.
     Other,
+    /// Numbers that are integrated beside the motion, behind all else: they have no size, so that
+    /// no error norm counts them and no correction moves them.
+    Beside,
 }
 
 /// Vectors of one kind: the members of one declared variable.
@@ -117,11 +120,16 @@ impl Vectors {
         self.start.len() - 1
     }
 
+    /// Number of vectors that have a size: those before any [`Role::Beside`].
+    pub fn sized(&self) -> usize {
+        self.count() - self.with(Role::Beside).count()
+    }
+
     /// Number of momenta that follow as many positions; 0 if there are other vectors.
     pub fn conjugates(&self) -> usize {
         let [positions, momenta] =
             [Role::Position, Role::Momentum].map(|role| self.with(role).count());
-        if positions == momenta && 2 * momenta == self.count() { momenta } else { 0 }
+        if positions == momenta && 2 * momenta == self.sized() { momenta } else { 0 }
     }
 
     /// Length of [`Scales::norms`].
@@ -149,9 +157,11 @@ impl Vectors {
         widest(
             #[inline(always)]
             || {
-                for (vector, out) in out.iter_mut().enumerate() {
+                let (sized, others) = out.split_at_mut(self.sized());
+                for (vector, out) in sized.iter_mut().enumerate() {
                     *out = square(&x[self.components_of(vector)]);
                 }
+                others.iter_mut().for_each(|out| *out = out.constant(0.0));
             },
         );
     }
@@ -406,7 +416,7 @@ pub fn set_norms<R: Real>(
             let between = match family.role {
                 Role::Position => inertia.map(|inertia| inertia * MASS_FLOOR / mass(vector)),
                 Role::Momentum => energy.map(|energy| energy * MASS_FLOOR * mass(vector)),
-                Role::Other => None,
+                Role::Other | Role::Beside => None,
             };
             let floor = between
                 .map_or(floor, |between| R::select(has_mass(vector), floor.larger(between), floor));

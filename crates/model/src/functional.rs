@@ -16,6 +16,7 @@ use crate::graph::interpret::{Backend, Interpreter, Kernel};
 use crate::graph::tape::Tape;
 use crate::graph::{Graph, Input, Node};
 use crate::syntax::span::Span;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Source of a slot's value in one row.
@@ -221,6 +222,25 @@ impl Template {
 }
 
 impl Functional {
+    /// These components of the state, or of what follows it.
+    pub fn components(range: Range<usize>, span: Span) -> Functional {
+        let mut graph = Graph::new();
+        let root = graph.input(Input::Slot(0));
+        let mut table = Stretches::new(2);
+        table.push_rows(vec![range.start as u32, 0], &[1, 1], range.len());
+        let spans = vec![span; graph.len()].into();
+        let term = Term {
+            graph,
+            roots: vec![root],
+            slots: vec![Source::State],
+            table,
+            numbers: Vec::new(),
+            pairs: None,
+            spans,
+        };
+        Functional { outputs: range.len(), terms: vec![term] }
+    }
+
     /// Upper bound for the size of the unrolled graph: nodes of every template times its rows.
     pub fn unrolled_size(&self) -> usize {
         self.terms
@@ -231,6 +251,16 @@ impl Functional {
 
     /// The functional as nodes of `g`: every template instantiated for each of its rows.
     pub fn unroll(&self, g: &mut Graph) -> Vec<Node> {
+        self.unroll_over(g, &mut |g, component| g.state(component))
+    }
+
+    /// [`Functional::unroll`] with nodes in the place of the components of the state and of what
+    /// follows it.
+    pub fn unroll_over(
+        &self,
+        g: &mut Graph,
+        state: &mut dyn FnMut(&mut Graph, usize) -> Node,
+    ) -> Vec<Node> {
         let zero = g.zero();
         let mut outputs = vec![zero; self.outputs];
         for term in &self.terms {
@@ -244,7 +274,7 @@ impl Functional {
                         Input::Slot(k) => {
                             let entry = row.at(k as usize);
                             match term.slots[k as usize] {
-                                Source::State => g.state(entry as usize),
+                                Source::State => state(g, entry as usize),
                                 Source::Parameter => g.parameter(entry as usize),
                                 Source::Number => g.constant(term.numbers[entry as usize]),
                             }
@@ -361,6 +391,20 @@ impl Functional {
             }
         }
         reads
+    }
+
+    /// True if an output reads a component of the state, or what follows it, in this range.
+    pub fn reads_state_within(&self, range: &Range<usize>) -> bool {
+        let in_range = |source: &Source, entry: u32| {
+            *source == Source::State && range.contains(&(entry as usize))
+        };
+        let reads = |term: &Term| {
+            let row_reads = |row: Entries| {
+                term.slots.iter().zip(row.iter()).any(|(source, entry)| in_range(source, entry))
+            };
+            term.table.iter().any(|s| row_reads(s.row(0)) || row_reads(s.row(s.rows - 1)))
+        };
+        self.terms.iter().any(reads)
     }
 
     /// State components that output number `output` reads, increasing.

@@ -189,7 +189,7 @@ fn is_dense(functional: &Functional, model: &Model) -> bool {
     let shared = |term: &Term| {
         let states = (0..term.slots.len()).filter(|&k| term.slots[k] == Source::State);
         let distinct = |slot: usize| {
-            let mut seen = vec![false; model.dimension()];
+            let mut seen = vec![false; model.following().end(model.degrees())];
             let entries = term.table.each().map(|row| row.at(slot) as usize);
             entries.filter(|&entry| !std::mem::replace(&mut seen[entry], true)).count()
         };

@@ -132,7 +132,7 @@ impl Problem {
             let numbers = &model.parameter_values[of(parameter.first, &parameter.family)];
             value(&parameter.family, "parameter", numbers)
         });
-        let variables = model.variables.iter().map(|variable| {
+        let variables = model.phase_variables().map(|variable| {
             let numbers = &model.initial[of(variable.first, &variable.family)];
             value(&variable.family, "variable", numbers)
         });
@@ -148,7 +148,7 @@ impl Problem {
         let (base, selection) = (name[..end].trim(), &name[end..]);
         let parameters = model.parameters.iter().map(|parameter| &parameter.family);
         let mut families =
-            parameters.chain(model.variables.iter().map(|variable| &variable.family));
+            parameters.chain(model.phase_variables().map(|variable| &variable.family));
         let family = families.find(|family| family.name == base)?;
         let range = family.selected(selection)?;
         Some((base.to_string(), range.start, range.len()))

@@ -395,7 +395,7 @@ impl Factors {
 
 /// Families of a model's variables, by their components in the state.
 fn families(model: &Model) -> impl Iterator<Item = (Range<usize>, usize)> {
-    model.variables.iter().map(|v| (v.first..v.first + v.family.len(), v.family.shape.len()))
+    model.phase_variables().map(|v| (v.first..v.first + v.family.len(), v.family.shape.len()))
 }
 
 fn largest(list: &[f64]) -> f64 {

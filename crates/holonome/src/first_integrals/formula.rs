@@ -119,7 +119,7 @@ impl Names {
 /// has them.
 fn norms(model: &Model, graph: &mut Graph) -> HashMap<Node, String> {
     let mut vectors: Vec<(String, usize, usize)> = Vec::new();
-    for variable in model.variables.iter().filter(|v| !matches!(v.role, Role::Momentum(_))) {
+    for variable in model.phase_variables().filter(|v| !matches!(v.role, Role::Momentum(_))) {
         if let Shape::Vector(width) = variable.family.shape {
             let member = |k| (variable.family.member_name(k), variable.first + k * width, width);
             vectors.extend((0..variable.family.members().min(MOST_VECTORS + 1)).map(member));

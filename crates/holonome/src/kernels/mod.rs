@@ -5,6 +5,7 @@
 mod bound;
 mod collocation;
 mod deferred;
+mod following;
 mod formula;
 mod lane_quantities;
 mod lanes;
@@ -25,6 +26,7 @@ mod vectors;
 mod whole_step;
 
 pub use bound::{Bound, Parametric, Quantities, WideBound, compile_parts, compile_rows};
+pub use following::WithVelocities;
 pub(crate) use formula::Formula;
 pub use lane_quantities::LaneQuantities;
 pub use lanes::{CompiledLanes, LaneMonitor, MonitorBound};

@@ -169,6 +169,8 @@ fn along_tangents(field: &Field, moving: &Range<usize>) -> Field {
         field: [&field.field[..], &along, &constant].concat(),
         graph,
         underlying: None,
+        velocities: Vec::new(),
+        multipliers: Vec::new(),
         invariants: Vec::new(),
         jacobian: Vec::new(),
         constraints: 0,

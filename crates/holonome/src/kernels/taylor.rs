@@ -215,11 +215,11 @@ fn reach<R: Real>(
     let [tiny, biggest, zero, one] =
         [f64::MIN_POSITIVE, f64::MAX, 0.0, 1.0].map(|number| length.constant(number));
     let (norms, floors) = norms.split_at(vectors.count());
-    let first_momentum = vectors.count() - floors.len();
     // Vectors that have always been 0 are measured by the attempt, against x₁.
     let per_square = |(vector, &norm): (usize, &R)| {
-        let own = match vector.checked_sub(first_momentum) {
-            Some(momentum) => norm.larger(floors[momentum] / (length * length)),
+        let momentum = vector.checked_sub(vectors.conjugates());
+        let own = match momentum.and_then(|momentum| floors.get(momentum)) {
+            Some(&floor) => norm.larger(floor / (length * length)),
             None => norm,
         };
         R::select(tiny.at_most(own), one / own, zero)
@@ -227,7 +227,7 @@ fn reach<R: Real>(
     let per_square: Vec<R> = norms.iter().enumerate().map(per_square).collect();
     let exponent = one.constant(1.0 / f64::from(order - 1));
     let root = (tolerance * (1.0 / LAST_TERMS)).rough_power(exponent);
-    let per_count = 1.0 / vectors.count().max(1) as f64;
+    let per_count = 1.0 / vectors.sized().max(1) as f64;
     let square_of_term = |k: u32| {
         let square = measured(vectors, &per_square, &c[k as usize]);
         square.expect("a state has vectors") * per_count

@@ -27,6 +27,7 @@ impl StateVectors {
                 model::Role::Coordinate => Role::Position,
                 model::Role::Momentum(_) => Role::Momentum,
                 model::Role::State => Role::Other,
+                model::Role::Work => Role::Beside,
             };
             variables.push((vectors.count(), variable.clone()));
             vectors.push(role, variable.family.members(), variable.family.shape.len());
@@ -144,5 +145,7 @@ impl Masses {
             *position = if mass > 0.0 && mass.is_finite() { mass } else { 0.0 };
             *momentum = *position;
         }
+        let pairs = masses.len() / 2;
+        masses[2 * pairs..].fill(0.0); // those beside the phase space have none
     }
 }

@@ -56,7 +56,7 @@ impl Scene {
     /// Picture of a model; `None` if it has no positions.
     pub fn of(problem: &Problem) -> Option<Scene> {
         let model = &problem.model;
-        let positions = || model.variables.iter().filter(|v| !matches!(v.role, Role::Momentum(_)));
+        let positions = || model.phase_variables().filter(|v| !matches!(v.role, Role::Momentum(_)));
         let mut scene = Scene::default();
         for variable in positions() {
             if let Some(attitude) = attitude(model, variable) {

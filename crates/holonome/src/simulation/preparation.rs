@@ -21,7 +21,7 @@ use holonome_integrate::plan::{Gain, Plan};
 use holonome_integrate::state::StepState;
 use holonome_integrate::system::System;
 use holonome_model::derived::Derived;
-use holonome_model::elaborate::expression::MULTIPLIER;
+use holonome_model::elaborate::expression::{ACCELERATION, MULTIPLIER};
 use holonome_model::rows::RowProgram;
 use holonome_model::syntax::diagnostic::{Diagnostic, Severity};
 use holonome_model::templated::RowField;
@@ -289,9 +289,7 @@ impl<'a> Compiler<'a> {
     }
 
     fn recorded(&self, multipliers: usize) -> Result<RecordedArrays, Error> {
-        if multipliers == 0 {
-            refuse_multipliers(self.problem, self.method)?;
-        }
+        refuse_unknown(self.problem, self.method, self.field(), multipliers > 0)?;
         let (groups, only) = (self.form.groups(), self.options.record.as_deref());
         let recorded =
             RecordedArrays::new(&self.problem.model, self.field(), multipliers, groups, only)?;
@@ -536,16 +534,35 @@ fn refuse_unverified(problem: &Problem) -> Result<(), Error> {
     Err(Error::Model { text: Box::new(problem.source.clone()), diagnostics })
 }
 
-/// Refuse observables that use multipliers, for a method without multipliers.
-fn refuse_multipliers(problem: &Problem, method: &Method) -> Result<(), Error> {
-    let Some(observable) = problem.model.observed().find(|q| q.depends & MULTIPLIER != 0) else {
+/// Refuse observables that use multipliers or accelerations that nothing knows: neither the field,
+/// which has them in closed form if it is unrolled, nor the steps, if they are `found` by these.
+fn refuse_unknown(
+    problem: &Problem,
+    method: &Method,
+    field: Option<&Field>,
+    found: bool,
+) -> Result<(), Error> {
+    let multipliers = found || field.is_some_and(|field| !field.multipliers.is_empty());
+    let mut unknown = if multipliers { 0 } else { MULTIPLIER };
+    unknown |= if field.is_some() { 0 } else { ACCELERATION };
+    let Some(observable) = problem.model.observed().find(|q| q.depends & unknown != 0) else {
         return Ok(());
     };
-    let message =
-        format!("observable '{}' uses multipliers, and `{method}` has none", observable.name);
-    let diagnostic = Diagnostic::error(message, observable.span, "not known to this method").help(format!(
-        "methods that have them: shake and rattle over any base, compositions of rattle, and others with {penalty}",
-        penalty = option("penalty")
-    ));
+    let name = &observable.name;
+    let (message, help) = match observable.depends & unknown & MULTIPLIER {
+        0 => (
+            format!("observable '{name}' uses accelerations, and the model is too large to be unrolled"),
+            "an acceleration is M⁻¹ times the forces: write them, with the multipliers that a method finds".to_string(),
+        ),
+        _ => (
+            format!("observable '{name}' uses multipliers, and `{method}` has none"),
+            format!(
+                "methods that have them for every model: shake and rattle over any base, compositions of rattle, and others with {penalty}",
+                penalty = option("penalty")
+            ),
+        ),
+    };
+    let diagnostic =
+        Diagnostic::error(message, observable.span, "not known to this method").help(help);
     Err(Error::Model { text: Box::new(problem.source.clone()), diagnostics: vec![diagnostic] })
 }

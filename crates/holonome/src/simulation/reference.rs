@@ -22,9 +22,9 @@ pub(crate) fn reference_state(
             )));
         };
         let name = name.trim();
-        if !problem.model.variables.iter().any(|v| v.family.name == name) {
+        if !problem.model.phase_variables().any(|v| v.family.name == name) {
             let names: Vec<&str> =
-                problem.model.variables.iter().map(|v| v.family.name.as_str()).collect();
+                problem.model.phase_variables().map(|v| v.family.name.as_str()).collect();
             return Err(Error::option(format!(
                 "{reference}: '{name}' is no variable of the model; these are: {}",
                 names.join(", "),

@@ -25,7 +25,15 @@ pub fn extension(model: &Derived, near: bool) -> Box<dyn Quantities> {
         model.row_mechanics().expect("a large model with constraints has some on positions only");
     let symbols = ColumnSymbols::new(mechanics, ParameterPlaces::of(model));
     let given = Given { follows: false, fsal: FsalMode::Compute, guesses: false };
-    let trace = record(symbols, given, |space, t, _, x| extended_field(space, t, x, near));
+    let trace = record(symbols, given, |space, t, _, x| {
+        let phase = 2 * space.degrees();
+        let mut field = extended_field(space, t, &x[..phase], near);
+        if x.len() > phase {
+            let power = space.power(t, &x[..phase], &field[..phase / 2]);
+            field.push(power);
+        }
+        field
+    });
     Box::new(Extension(columns::lower(trace, None, model, vec![1.0], &[], 0.0)))
 }
 

@@ -22,9 +22,14 @@ pub struct Functions {
     /// ẋ, and the sizes of its terms if it is a general field for fixed-point iteration.
     pub field: Formula,
     pub term_sizes: Option<Formula>,
-    /// H_q and H_p.
-    pub h_q: Formula,
+    /// H_q less the forces beside H, unless these act apart, and H_p.
+    pub slope: Formula,
     pub h_p: Formula,
+    /// Rate of friction that is one for all momenta, and forces that act apart.
+    pub friction: Option<Formula>,
+    pub force: Option<Formula>,
+    /// Rate of the work of the forces, if the model keeps account of it.
+    pub power: Option<Formula>,
     /// g, and Σ |∂g/∂x_i| max |x_j| of each constraint.
     pub constraints: Formula,
     pub constraint_sizes: Formula,
@@ -63,8 +68,7 @@ pub struct Extension {
 
 impl Extension {
     fn new(mechanics: &Mechanics) -> Extension {
-        let (mut g, dimension, n) =
-            (mechanics.graph.clone(), mechanics.dimension, mechanics.degrees);
+        let (mut g, dimension, n) = (mechanics.graph.clone(), mechanics.phase(), mechanics.degrees);
         let mut field = vec![g.zero(); dimension];
         for (k, hidden) in mechanics.hidden.iter().enumerate() {
             let a = g.state(dimension + k);
@@ -108,8 +112,7 @@ pub struct Curvature {
 impl Curvature {
     /// Derivatives for `mechanics`.
     pub fn new(mechanics: &Mechanics) -> Curvature {
-        let (mut g, dimension, n) =
-            (mechanics.graph.clone(), mechanics.dimension, mechanics.degrees);
+        let (mut g, dimension, n) = (mechanics.graph.clone(), mechanics.phase(), mechanics.degrees);
         let mut along = |gradient: &[Node]| {
             g.tangent(gradient, |g, input| match input {
                 Input::State(i) if (i as usize) < n => Some(g.state(dimension + i as usize)),
@@ -138,8 +141,11 @@ impl Functions {
             field: of(&mechanics.field),
             term_sizes: (n == 0 && mechanics.dimension >= FEWEST_SWEPT)
                 .then(|| term_sizes(&mechanics.graph, &mechanics.field)),
-            h_q: of(&mechanics.gradient[..n]),
+            slope: slope(mechanics),
             h_p: of(&mechanics.gradient[n..]),
+            friction: mechanics.forces.friction.map(|rate| of(&[rate])),
+            force: None,
+            power: mechanics.power.map(|power| of(&[power])),
             constraints: values(&mechanics.constraints),
             constraint_sizes: sizes(mechanics, &mechanics.constraints),
             hidden: values(&mechanics.hidden),
@@ -157,10 +163,29 @@ impl Functions {
         }
     }
 
+    /// Lets forces that depend on momenta act by themselves, beside a step that cannot take them.
+    pub fn set_forces_apart(&mut self) {
+        let Mechanics { graph, gradient, forces, degrees, .. } = &self.mechanics;
+        if forces.drags {
+            self.slope = Formula::unfused(graph, &gradient[..*degrees]);
+            self.force = Some(Formula::unfused(graph, &forces.rest));
+        }
+    }
+
     /// Derivatives for the extension of the field off the constraint set.
     pub fn extension(&self) -> &Extension {
         self.extension.get_or_init(|| Extension::new(&self.mechanics))
     }
+}
+
+/// H_q − R with the forces R that are no uniform friction.
+fn slope(mechanics: &Mechanics) -> Formula {
+    let (mut g, n) = (mechanics.graph.clone(), mechanics.degrees);
+    let mut slope = mechanics.gradient[..n].to_vec();
+    for (slope, &force) in slope.iter_mut().zip(&mechanics.forces.rest) {
+        *slope = g.sub(*slope, force);
+    }
+    Formula::unfused(&g, &slope)
 }
 
 /// Sizes of the terms of formulas: their values with all sums, of whatever is multiplied, replaced
@@ -197,7 +222,7 @@ fn sizes(mechanics: &Mechanics, list: &[Restriction]) -> Formula {
         })
     };
     let n = mechanics.degrees;
-    let largest = [largest(0..n), largest(n..mechanics.dimension)];
+    let largest = [largest(0..n), largest(n..2 * n)];
     let mut roots = Vec::with_capacity(list.len());
     for restriction in list {
         let mut size = zero;

@@ -38,6 +38,7 @@ use functions::{Curvature, Functions};
 use holonome_integrate::method::{Method, Needs, SCHEMES, Scheme, Step};
 use holonome_integrate::phase_space::{PhaseSpace, Value};
 use holonome_integrate::plan::Plan;
+use holonome_integrate::scheme::forces::{Side, pushed};
 use holonome_integrate::scheme::langevin::gla;
 use holonome_integrate::scheme::map::StepMap;
 use holonome_integrate::scheme::rattle::RATTLE;
@@ -279,8 +280,37 @@ fn chooses_sweeps<L: Lowering>(
     program.sweeps() || !program.finds_first() || !program.solves().any(|solve| solve.task.local)
 }
 
-/// The step of a method that is written over a phase space.
+/// The step of a method that is written over a phase space. Forces that it cannot take act for half
+/// a step before and after it, at fixed positions. The work of all forces, which the state holds
+/// behind (q, p), follows by the trapezoidal rule. All of this is symmetric and of order 2, as the
+/// steps are; compositions do the rest.
 fn step(
+    method: &Method,
+    space: &mut dyn PhaseSpace,
+    t: Value,
+    h: Value,
+    x: &[Value],
+) -> Vec<Value> {
+    let phase = if space.degrees() == 0 { x.len() } else { 2 * space.degrees() };
+    let (x, work) = x.split_at(phase.min(x.len()));
+    let (half, t1) = (space.scaled(0.5, h), space.sum(t, h));
+    let mut x1 = pushed(space, t, half, x, Side::Before);
+    x1 = step_of_phase(method, space, t, h, &x1);
+    x1 = pushed(space, t1, half, &x1, Side::After);
+    if let [work] = *work {
+        let mut power = |t: Value, x: &[Value]| {
+            let v = space.h_p(t, x);
+            space.power(t, x, &v)
+        };
+        let (before, after) = (power(t, x), power(t1, &x1));
+        let both = space.sum(before, after);
+        x1.extend(space.moved(&[work], half, &[both]));
+    }
+    x1
+}
+
+/// The step of the phase space alone.
+fn step_of_phase(
     method: &Method,
     space: &mut dyn PhaseSpace,
     t: Value,
@@ -341,6 +371,8 @@ fn templated_facts(method: &Method, model: &Model, in_lanes: bool) -> Option<Fac
         hamiltonian: true,
         kind,
         degenerate: None,
+        forced: !model.forces.is_empty(),
+        drags: model.drags(),
     })
 }
 
@@ -383,6 +415,12 @@ fn functions(
         functions.field = Formula::unfused(&field.graph, &field.field);
     }
     (functions.flows, functions.body) = recognised(method.scheme, mechanics, model)?;
+    if method.unconstrained.unwrap_or(method.scheme).needs.is_field() {
+        functions.friction = None; // the field has it
+    }
+    if method.scheme.needs.sets_forces_apart() {
+        functions.set_forces_apart();
+    }
     if !settings.own(method).is_empty() {
         functions.curvature = Some(Curvature::new(mechanics));
     }
@@ -551,6 +589,7 @@ fn column_mechanics(
     settings: &MethodSettings,
 ) -> Result<RowMechanics, String> {
     let mut mechanics = model.row_mechanics().ok_or("its constraints hold momenta")?;
+    mechanics.apart = method.scheme.needs.sets_forces_apart() && model.drags();
     let heated = model.heat_bath.is_some();
     if !settings.own(method).is_empty() || heated {
         mechanics.derive_curvature(model).map_err(|reason| match heated {
@@ -575,6 +614,10 @@ struct Facts<'a> {
     hamiltonian: bool,
     kind: ConstraintKind,
     degenerate: Option<&'a str>,
+    /// True if forces act beside H, and if one of them depends on momenta other than by friction at
+    /// one rate.
+    forced: bool,
+    drags: bool,
 }
 
 impl Facts<'_> {
@@ -598,6 +641,8 @@ impl Facts<'_> {
             hamiltonian: mechanics.degrees > 0,
             kind: mechanics.kind,
             degenerate: mechanics.degenerate.as_deref(),
+            forced: mechanics.forces.friction.is_some() || !mechanics.forces.rest.is_empty(),
+            drags: mechanics.forces.drags,
         }
     }
 }
@@ -690,7 +735,7 @@ fn check_stiff_part(scheme: &Scheme, model: &Model) -> Result<(), String> {
 
 /// Check that a method suits the model; the error says why it does not.
 fn suits(method: &Method, facts: &Facts) -> Result<(), String> {
-    let Facts { constrained, hamiltonian, kind, degenerate } = *facts;
+    let Facts { constrained, hamiltonian, kind, degenerate, forced, drags } = *facts;
     if matches!(method.scheme.needs, Needs::Coisotropic | Needs::HeatBath)
         && let Some(name) = degenerate
     {
@@ -727,6 +772,12 @@ fn suits(method: &Method, facts: &Facts) -> Result<(), String> {
             if !hamiltonian =>
         {
             "it needs a Hamiltonian, and the model is a vector field; use implicit-midpoint, gauss4, or corrected:dop853"
+        }
+        Needs::Body | Needs::FreeBody if forced => {
+            "it takes no forces beside those of the potential; use rattle or corrected:dop853"
+        }
+        Needs::Flows | Needs::HeatBath if drags && constrained => {
+            "with constraints it takes no forces that depend on velocities, but friction at one rate; use rattle or corrected:dop853"
         }
         Needs::Coisotropic if !constrained => {
             "it is for constraints, and the model has none; use stormer-verlet-a, gauss4, or a composition of them"

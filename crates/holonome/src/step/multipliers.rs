@@ -2,7 +2,6 @@
 //! steps.
 
 use holonome_model::elaborate::model::{Model, Quantity};
-use holonome_model::elaborate::shape::Shape;
 
 /// Multipliers of a model's constraints.
 #[derive(Clone)]
@@ -98,20 +97,8 @@ impl Multipliers {
 }
 
 impl Family {
-    /// Components of a constraint. Two equal components of a symmetric matrix have half of one
-    /// multiplier each, so that Σ λ_ij ∂g_ij over all components is the force.
     fn of(constraint: &Quantity) -> Family {
-        let mut components = vec![None; constraint.shape.len()];
-        for (scalar, component) in constraint.components.iter().enumerate() {
-            let part = Some((scalar, 1.0 / component.multiplicity));
-            components[component.offset] = part;
-            if let Shape::Matrix(_, columns) = constraint.shape
-                && component.multiplicity > 1.0
-            {
-                let (i, j) = (component.offset / columns, component.offset % columns);
-                components[j * columns + i] = part;
-            }
-        }
-        Family { members: constraint.members, width: constraint.components.len(), components }
+        let (width, components) = (constraint.components.len(), constraint.shares());
+        Family { members: constraint.members, width, components }
     }
 }

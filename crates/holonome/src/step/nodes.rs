@@ -69,10 +69,7 @@ impl Symbols for Nodes {
 
     fn term_sizes(&mut self, t: Node, x: &[Node]) -> Vec<Node> {
         let functions = Arc::clone(&self.functions);
-        functions
-            .term_sizes
-            .as_ref()
-            .map_or(Vec::new(), |formula| formula.at(&mut self.graph, t, x))
+        at_some(functions.term_sizes.as_ref(), &mut self.graph, t, x)
     }
 
     fn equations(&self, _: Equation) -> u32 {
@@ -123,7 +120,7 @@ impl Symbols for Nodes {
     }
 
     fn momenta(&self) -> Vec<StridedFamily> {
-        let momenta = self.functions.degrees as u32..self.functions.dimension as u32;
+        let momenta = self.functions.degrees as u32..2 * self.functions.degrees as u32;
         momenta.map(|first| StridedFamily { first, stride: 1, length: 1 }).collect()
     }
 
@@ -140,7 +137,10 @@ impl Symbols for Nodes {
         };
         let formula = match asked {
             Asked::Field => &functions.field,
-            Asked::Slope => &functions.h_q,
+            Asked::Slope => &functions.slope,
+            Asked::Force => return at_some(functions.force.as_ref(), &mut self.graph, t, x),
+            Asked::Friction => return at_some(functions.friction.as_ref(), &mut self.graph, t, x),
+            Asked::Power => functions.power.as_ref().expect("asked for where there is work"),
             Asked::Velocity => &functions.h_p,
             Asked::Energy => energy(),
             Asked::Constraints => &functions.constraints,
@@ -168,14 +168,16 @@ impl Symbols for Nodes {
         self.graph.substituted(&[node], replaced)[0]
     }
 
-    fn explicit(&mut self, residual: Node, u: Node) -> Option<Node> {
+    fn explicit(&mut self, residual: Node, u: Node, alone: bool) -> Option<Node> {
         let [(_, entry)] = self.partials(residual, &[u])[..] else { return None };
-        if self.graph.value(entry) != Some(1.0) {
+        let is_one = self.graph.value(entry) == Some(1.0);
+        if !is_one && (!alone || self.depends(entry, &[u])) {
             return None;
         }
         let at_zero = [(u, self.graph.zero())].into_iter().collect();
         let minus = self.graph.substituted(&[residual], &at_zero)[0];
-        Some(self.graph.neg(minus))
+        let value = self.graph.neg(minus);
+        Some(if is_one { value } else { self.graph.div(value, entry) })
     }
 
     fn differentiated(&mut self, residuals: &[Node], unknowns: &[Node]) -> (Self::Jacobian, bool) {
@@ -189,6 +191,11 @@ impl Symbols for Nodes {
         let linear = !unknowns.iter().any(|unknown| depends.contains(unknown));
         (jacobian, linear)
     }
+}
+
+/// Values of a formula, none if there is none.
+fn at_some(formula: Option<&Formula>, g: &mut Graph, t: Node, x: &[Node]) -> Vec<Node> {
+    formula.map_or(Vec::new(), |formula| formula.at(g, t, x))
 }
 
 impl CompositeFunctions for Nodes {

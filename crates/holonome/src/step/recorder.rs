@@ -385,7 +385,10 @@ impl<S: Symbols> StepRecorder<S> {
             if frame.unknowns.iter().any(|other| gone.contains(other) && reached.contains(other)) {
                 continue;
             }
-            given[k] = self.symbols.explicit(residual, unknown);
+            // The matrices of multipliers are monitored, and stay.
+            let alone = frame.rows[k].is_stage()
+                && !frame.unknowns.iter().any(|other| *other != unknown && reached.contains(other));
+            given[k] = self.symbols.explicit(residual, unknown, alone);
             if given[k].is_some() {
                 gone.insert(unknown);
                 needed.extend(

@@ -101,8 +101,14 @@ pub trait Symbols: Sized {
         replaced: &mut FxHashMap<Self::Symbol, Self::Symbol>,
     ) -> Self::Symbol;
     /// Value f of `u` from an equation r = u − f; `None` if the equation has another form, or if f
-    /// depends on `u`.
-    fn explicit(&mut self, residual: Self::Symbol, u: Self::Symbol) -> Option<Self::Symbol>;
+    /// depends on `u`. An equation for `u` `alone`, among unknowns, may be any linear one: that of
+    /// friction proportional to a momentum.
+    fn explicit(
+        &mut self,
+        residual: Self::Symbol,
+        u: Self::Symbol,
+        alone: bool,
+    ) -> Option<Self::Symbol>;
     /// Derivatives of residuals with respect to unknowns, and true if none of them depends on the
     /// unknowns.
     fn differentiated(

@@ -161,13 +161,14 @@ fn norm<R: Real>(
     vectors.squares(first, measured.errors);
     let (square_of_tolerance, square_of_h) = (rtol * rtol, h * h);
     let (norms, floors) = norms.split_at(vectors.count());
-    let (first_momentum, per_square_of_h) = (vectors.count() - floors.len(), one / square_of_h);
+    let (first_momentum, per_square_of_h) = (vectors.conjugates(), one / square_of_h);
     // Four independent sums of each estimate, since the next step waits for them.
     let mut sums = [[zero; 4]; 2];
-    for (vector, &norm) in norms.iter().enumerate() {
+    for (vector, &norm) in norms[..vectors.sized()].iter().enumerate() {
         let mut own = measured.sizes[vector].largest(norm);
-        if vector >= first_momentum {
-            own = own.larger(floors[vector - first_momentum] * per_square_of_h);
+        let momentum = vector.checked_sub(first_momentum);
+        if let Some(&floor) = momentum.and_then(|momentum| floors.get(momentum)) {
+            own = own.larger(floor * per_square_of_h);
         }
         let mut scale = own.mul_add(square_of_tolerance, tiny);
         if let Some(&rounding) = rounding.get(vector) {
@@ -181,7 +182,7 @@ fn norm<R: Real>(
         }
     }
     let [s, s3] = sums.map(|[a, b, c, d]| (a + b) + (c + d));
-    let count = h.constant(vectors.count().max(1) as f64);
+    let count = h.constant(vectors.sized().max(1) as f64);
     let (norm, factor) = if others.is_empty() {
         ((s / count).sqrt(), square_of_h)
     } else {

@@ -19,7 +19,7 @@ pub struct Choice {
 
 /// Length after which the field is evaluated again to find ẍ; `norms` are S² of the vectors.
 pub fn probe(x: &[f64], field: &[f64], norms: &[f64], vectors: &Vectors, span: f64) -> Choice {
-    let times = (0..vectors.count()).filter_map(|vector| {
+    let times = (0..vectors.sized()).filter_map(|vector| {
         let at = vectors.components_of(vector);
         let (size, speed) = (length(&x[at.clone()]).max(norms[vector].sqrt()), length(&field[at]));
         (size > 0.0 && speed > 0.0).then(|| size / speed)
@@ -38,7 +38,7 @@ pub fn first_step(
     (order, rtol, span): (u32, f64, f64),
 ) -> Choice {
     let mut shortest = SHARE * span;
-    for vector in 0..vectors.count() {
+    for vector in 0..vectors.sized() {
         let at = vectors.components_of(vector);
         let size = length(&x[at.clone()]).max(norms[vector].sqrt());
         let (speed, acceleration) = (length(&field[at.clone()]), length(&change[at]) / probe);

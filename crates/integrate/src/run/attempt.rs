@@ -159,7 +159,7 @@ impl Engine<'_> {
 
     /// True if a vector has always been 0.
     fn has_new_vectors(&self) -> bool {
-        self.state.scales.norms[..self.system.vectors().count()].contains(&0.0)
+        self.state.scales.norms[..self.system.vectors().sized()].contains(&0.0)
     }
 
     /// Compute S² without vectors that have always been 0, or reach their size in less than the

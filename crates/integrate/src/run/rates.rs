@@ -56,7 +56,7 @@ fn speeds(vectors: &Vectors, (x, field, squares): (&[f64], &[f64], &[f64]), out:
     let kind = |role: Role| match role {
         Role::Position => Some(0),
         Role::Momentum => Some(1),
-        Role::Other => None,
+        Role::Other | Role::Beside => None,
     };
     let (mut sizes, mut fastest) = ([0.0f64; 2], 0.0f64);
     for family in vectors.families() {

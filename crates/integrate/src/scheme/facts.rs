@@ -92,6 +92,16 @@ impl Needs {
         matches!(self, Needs::Flows | Needs::Body | Needs::FreeBody)
     }
 
+    /// True for steps that take no forces that depend on momenta: these act apart from them.
+    pub fn sets_forces_apart(self) -> bool {
+        matches!(self, Needs::Flows | Needs::Natural | Needs::Stiff | Needs::HeatBath)
+    }
+
+    /// True for steps over a vector field, which has all forces in it.
+    pub fn is_field(self) -> bool {
+        matches!(self, Needs::Field | Needs::Series | Needs::Canonical)
+    }
+
     /// True for the requirements of Newmark's methods and their like, which have a parameter β.
     pub fn has_beta(self) -> bool {
         matches!(self, Needs::Natural | Needs::Stiff)

@@ -10,6 +10,7 @@ pub mod slices;
 
 pub mod collocation;
 pub mod composition;
+pub mod forces;
 pub mod gauss;
 mod gauss_collocation;
 pub mod langevin;

@@ -270,9 +270,10 @@ impl SymmetricProjection {
 
     /// Compute w for a step of the length `h` of vectors with these masses.
     fn weigh(&mut self, vectors: &Vectors, masses: &[f64], h: f64) {
+        let moving = &masses[..masses.len().min(2 * vectors.conjugates())];
         if !self.by_mass
-            || masses.is_empty()
-            || !masses.iter().all(|mass| *mass > 0.0 && mass.is_finite())
+            || moving.is_empty()
+            || !moving.iter().all(|mass| *mass > 0.0 && mass.is_finite())
         {
             return;
         }

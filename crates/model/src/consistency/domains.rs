@@ -1,7 +1,7 @@
 //! Check for formulas without a finite value at the initial state.
 
 use super::places;
-use crate::elaborate::expression::MULTIPLIER;
+use crate::elaborate::expression::FOLLOWING;
 use crate::elaborate::model::{Dynamics, Model, Quantity};
 use crate::functional::Functional;
 use crate::graph::interpret::Backend;
@@ -46,8 +46,8 @@ pub(super) fn finite_values(model: &Model, backend: &dyn Backend, out: &mut Vec<
         (measured, "measure"),
     ];
     for (list, what) in lists {
-        // Multipliers are known only once a method has found them.
-        for quantity in list.into_iter().filter(|quantity| quantity.depends & MULTIPLIER == 0) {
+        // What follows from the state is known only once a method has found it.
+        for quantity in list.into_iter().filter(|quantity| quantity.depends & FOLLOWING == 0) {
             let values = evaluated(&quantity.functional);
             if let Some(at) = values.iter().position(|v| !v.is_finite()) {
                 let name = quantity.member_name(at / quantity.shape.len());

@@ -33,6 +33,12 @@ pub const DRAW: Depends = 64;
 pub const TABLE: Depends = 128;
 /// Multipliers of constraints, which a method finds along the run.
 pub const MULTIPLIER: Depends = 256;
+/// Velocities of coordinates, H_p.
+pub const VELOCITY: Depends = 512;
+/// Accelerations of coordinates.
+pub const ACCELERATION: Depends = 1024;
+/// Everything that follows from the state along the motion and is no part of it.
+pub const FOLLOWING: Depends = MULTIPLIER | VELOCITY | ACCELERATION;
 /// Everything that moves along a trajectory.
 pub const DYNAMIC: Depends = POSITION | MOMENTUM | STATE | TIME;
 /// Inputs that a formula along the motion may use.
@@ -76,6 +82,10 @@ pub enum Storage {
     Parameter(usize),
     /// The multipliers: the constraint's number.
     Multiplier(usize),
+    /// The velocities: the coordinate's number among the variables.
+    Velocity(usize),
+    /// The accelerations: the coordinate's number among the variables.
+    Acceleration(usize),
 }
 
 /// The forms of checked expressions.
@@ -153,6 +163,8 @@ impl CheckedExpression {
             Kind::Member(Storage::Variable(_, own), _) => *own,
             Kind::Member(Storage::Parameter(_), _) => PARAMETER,
             Kind::Member(Storage::Multiplier(_), _) => MULTIPLIER,
+            Kind::Member(Storage::Velocity(_), _) => VELOCITY,
+            Kind::Member(Storage::Acceleration(_), _) => ACCELERATION,
             Kind::Table(..) => TABLE,
             Kind::Draw(_) | Kind::Trajectory => DRAW,
             _ => 0,

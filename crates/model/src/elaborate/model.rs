@@ -5,7 +5,7 @@ pub mod start;
 
 pub use components::component_suffix;
 
-use super::expression::{Depends, MOMENTUM, TIME};
+use super::expression::{Depends, MOMENTUM, TIME, VELOCITY};
 use super::shape::Shape;
 use super::statistic::Statistic;
 use crate::functional::Functional;
@@ -72,6 +72,8 @@ pub enum Role {
     Momentum(usize),
     /// A variable of a `state` model.
     State,
+    /// The work of all forces since the start, and ∫H_t dt: no part of the phase space.
+    Work,
 }
 
 /// A variable of the model.
@@ -180,6 +182,24 @@ impl Quantity {
         self.members * self.components.len()
     }
 
+    /// For each entry of a member, the number of its independent component and its share of that
+    /// one's multiplier: two equal entries of a symmetric matrix have half of it each, so that
+    /// Σ λ_ij ∂g_ij over all entries is the force.
+    pub fn shares(&self) -> Vec<Option<(usize, f64)>> {
+        let mut shares = vec![None; self.shape.len()];
+        for (scalar, component) in self.components.iter().enumerate() {
+            let share = Some((scalar, 1.0 / component.multiplicity));
+            shares[component.offset] = share;
+            if let Shape::Matrix(_, columns) = self.shape
+                && component.multiplicity > 1.0
+            {
+                let (i, j) = (component.offset / columns, component.offset % columns);
+                shares[j * columns + i] = share;
+            }
+        }
+        shares
+    }
+
     /// The member's name with its indices, `link[3]`.
     pub fn member_name(&self, member: usize) -> String {
         let k = self.indices.len();
@@ -211,6 +231,32 @@ impl Quantity {
     }
 }
 
+/// Places of what follows from the state along the motion and stands behind it among the inputs of
+/// a formula: multipliers, then velocities, then accelerations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Following {
+    /// Place of the first multiplier: the length of the state.
+    pub multipliers: usize,
+    /// Place of the velocity of the first position.
+    pub velocities: usize,
+    /// Place of the acceleration of the first position.
+    pub accelerations: usize,
+}
+
+impl Following {
+    /// Places behind a state of `dimension` numbers, `degrees` of them positions.
+    pub fn new(constraints: &[Quantity], dimension: usize, degrees: usize) -> Following {
+        let multipliers: usize = constraints.iter().map(|c| c.functional.outputs).sum();
+        let velocities = dimension + multipliers;
+        Following { multipliers: dimension, velocities, accelerations: velocities + degrees }
+    }
+
+    /// Number of inputs in all, for so many positions.
+    pub fn end(&self, degrees: usize) -> usize {
+        self.accelerations + degrees
+    }
+}
+
 /// Constraints with the places of their multipliers. The multipliers follow the state: one for each
 /// component of each member, including the components left out of a symmetric matrix.
 pub fn multipliers(constraints: &[Quantity], dimension: usize) -> Vec<(&Quantity, usize)> {
@@ -222,6 +268,22 @@ pub fn multipliers(constraints: &[Quantity], dimension: usize) -> Vec<(&Quantity
     }
     places
 }
+
+/// A generalised force Q, which adds to ṗ.
+#[derive(Clone, Debug)]
+pub struct Force {
+    /// Name.
+    pub name: String,
+    /// Span of the declaration.
+    pub span: Span,
+    /// Q with one output for every position; it may read velocities.
+    pub functional: Functional,
+    /// Inputs that it depends on.
+    pub depends: Depends,
+}
+
+/// Name of the integral H − H₀ − ∫(Q·q' + H_t) dt of a model with forces.
+pub const ENERGY_BALANCE: &str = "energy balance";
 
 /// Right-hand side of the equations of motion.
 #[derive(Clone, Debug)]
@@ -299,6 +361,8 @@ pub struct Model {
     pub start: Start,
     /// The right-hand side.
     pub dynamics: Dynamics,
+    /// Forces that act beside the Hamiltonian's own.
+    pub forces: Vec<Force>,
     /// Part of the potential energy in H that is called stiff, if any.
     pub stiff: Option<Functional>,
     /// Constraints in the file's order.
@@ -328,7 +392,7 @@ impl Model {
     /// Number of positions n where the state is (q, p); 0 for a `state` model.
     pub fn degrees(&self) -> usize {
         match self.dynamics {
-            Dynamics::Hamiltonian(..) => self.dimension() / 2,
+            Dynamics::Hamiltonian(..) => self.dimension() / 2, // the work is no part of it
             Dynamics::Field(_) => 0,
         }
     }
@@ -363,13 +427,36 @@ impl Model {
             .iter()
             .flat_map(|penalty| penalty.constraints.iter().chain(&penalty.hidden));
         let quantities = self.constraints.iter().chain(&self.integrals).chain(monitored);
-        std::iter::once(self.moved_by()).chain(quantities.map(|q| &q.functional))
+        let forces = self.forces.iter().map(|force| &force.functional);
+        std::iter::once(self.moved_by()).chain(forces).chain(quantities.map(|q| &q.functional))
     }
 
     /// True if H is constant along the motion.
     pub fn conserves_energy(&self) -> bool {
         let moves = self.constraints.iter().any(|c| c.depends & TIME != 0);
-        self.is_hamiltonian() && !self.explicit_time && !moves && self.heat_bath.is_none()
+        let alone = self.forces.is_empty() && self.heat_bath.is_none();
+        self.is_hamiltonian() && !self.explicit_time && !moves && alone
+    }
+
+    /// Variables of the phase space, or of a state model.
+    pub fn phase_variables(&self) -> impl Iterator<Item = &Variable> {
+        self.variables.iter().filter(|variable| variable.role != Role::Work)
+    }
+
+    /// Place of the work in the state, if the model keeps account of it.
+    pub fn work(&self) -> Option<usize> {
+        self.variables.last().filter(|last| last.role == Role::Work).map(|work| work.first)
+    }
+
+    /// True if a force depends on momenta or velocities.
+    pub fn drags(&self) -> bool {
+        self.forces.iter().any(|force| force.depends & (MOMENTUM | VELOCITY) != 0)
+    }
+
+    /// The sum of all forces, with one output for every position.
+    pub fn force(&self) -> Functional {
+        let terms = self.forces.iter().flat_map(|force| force.functional.terms.clone()).collect();
+        Functional { outputs: self.degrees(), terms }
     }
 
     /// H as the user has written it, without a penalty and without what a heat bath adds.
@@ -387,6 +474,11 @@ impl Model {
         }
     }
 
+    /// Places of what follows the state among the inputs of a formula.
+    pub fn following(&self) -> Following {
+        Following::new(self.stated_constraints(), self.dimension(), self.degrees())
+    }
+
     /// The constraints of the model, whether they are imposed or penalised.
     pub fn stated_constraints(&self) -> &[Quantity] {
         self.penalty.as_ref().map_or(&self.constraints, |penalty| &penalty.constraints)
@@ -402,7 +494,8 @@ impl Model {
     /// constraints.
     pub fn unrolled_dynamics(&self) -> usize {
         let constraints = self.constraints.iter().map(|q| q.functional.unrolled_size());
-        self.moved_by().unrolled_size() + constraints.sum::<usize>()
+        let forces = self.forces.iter().map(|force| force.functional.unrolled_size());
+        self.moved_by().unrolled_size() + constraints.chain(forces).sum::<usize>()
     }
 
     /// Number of nodes of the templates of the field and the invariants.

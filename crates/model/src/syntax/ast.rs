@@ -122,6 +122,8 @@ pub enum ExprKind {
     Index(Box<Expr>, Vec<Expr>),
     /// `f(a, b, …)`, built in or defined by `let`; `if(c, a, b)` is the call of `if`.
     Call(Name, Vec<Expr>),
+    /// `e'`, `e''`: a rate of change, with the number of its primes.
+    Rate(Box<Expr>, usize),
     /// A prefix operator.
     Unary(UnaryOperator, Box<Expr>),
     /// An infix operator; the span is the operator's.
@@ -137,7 +139,9 @@ impl Expr {
     pub fn for_each_part<'e>(&'e self, f: &mut dyn FnMut(&'e Expr)) {
         match &self.kind {
             ExprKind::Number(_) | ExprKind::Name(_) => {}
-            ExprKind::Member(part, _) | ExprKind::Unary(_, part) => f(part),
+            ExprKind::Member(part, _) | ExprKind::Rate(part, _) | ExprKind::Unary(_, part) => {
+                f(part)
+            }
             ExprKind::Binary(_, _, left, right) => {
                 f(left);
                 f(right);

@@ -51,6 +51,9 @@ fn dump_statement(statement: &Statement, text: &mut String) {
             StatementPart::Of(word) => {
                 text.push_str(&format!(" {word} {}", statement.reference.text))
             }
+            StatementPart::On => {
+                text.extend(values.next().map(|on| format!(" on {}", expression(on))))
+            }
             StatementPart::Shape => text.push_str(&shape(&statement.shape)),
             StatementPart::Prime => text.push('\''),
             StatementPart::Equals => text.push_str(" ="),
@@ -125,6 +128,7 @@ fn parts(expr: &Expr) -> (String, Vec<&Expr>) {
         ExprKind::Member(_, name) => format!(".{}", name.text),
         ExprKind::Index(..) => "index".to_string(),
         ExprKind::Call(name, _) => name.text.clone(),
+        ExprKind::Rate(_, primes) => "'".repeat(*primes),
         ExprKind::Unary(UnaryOperator::Negate, _) => "-".to_string(),
         ExprKind::Unary(UnaryOperator::Not, _) => "not".to_string(),
         ExprKind::Binary(operator, ..) => symbol(*operator).to_string(),

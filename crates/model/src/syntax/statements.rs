@@ -18,6 +18,8 @@ pub enum StatementPart {
     Parameters,
     /// `of COORDINATE`, with this word.
     Of(&'static str),
+    /// `on COORDINATE`, on a member or on a component of one.
+    On,
     /// `: SHAPE`, or nothing.
     Shape,
     /// `'`
@@ -93,6 +95,7 @@ use Meaning::{Definition, Label, Nothing, Size, Table, Variable};
 use StatementPart::*;
 
 const CONSTRAINT: Meaning = Label("a constraint, not a value", "not a value");
+const FORCE: Meaning = Label("a force, not a value", "not a value");
 const MEASURE: Meaning =
     Label("a measure, known when the run is over", "not a value along the motion");
 const VELOCITY: Meaning = Label("only the label of an initial velocity", "not a variable");
@@ -110,6 +113,8 @@ statements! {
         [Name, Indices("its coordinate"), Of("of"), InitialValue], VELOCITY, ["vel", "velocities"];
     Hamiltonian "hamiltonian" "hamiltonian EXPR",
         [Expression], Nothing, ["h", "ham", "energy", "lagrangian"];
+    Force "force" "force NAME on COORDINATE = EXPR",
+        [Name, Family, On, Value], FORCE, ["torque", "drag", "friction", "damper", "actuator"];
     Constraint "constraint" "constraint NAME : EXPR = EXPR",
         [Name, Family, Equation], CONSTRAINT, ["constrain", "constraints", "cons", "subject"];
     Integral "integral" "integral NAME = EXPR",

@@ -54,8 +54,12 @@ impl RowField {
             Dynamics::Hamiltonian(h, _) => RowProgram::hamiltonian_field(h, model.degrees()),
             Dynamics::Field(f) => RowProgram::values(f, &|output| Some(output as u32)),
         };
-        let field = RowProgram::new(dimension, dimension, pieces);
         let mechanics = mechanics();
+        let mut pieces = pieces;
+        if let Some(mechanics) = mechanics.clone().filter(|_| !model.forces.is_empty()) {
+            pieces.extend(acting(model, mechanics));
+        }
+        let field = RowProgram::new(dimension, dimension, pieces);
         let hidden = Hidden::of(model, mechanics.clone());
         let Parts { parts, groups, constraints, count } = parts(model, mechanics);
         let Differentiated { values, jacobian, pattern } =
@@ -104,6 +108,28 @@ impl RowField {
         pieces.extend(hidden.iter().flat_map(|hidden| hidden.by_member(&time_derivatives)));
         RowProgram::new(self.dimension, count, pieces)
     }
+}
+
+/// Pieces of the field for the forces that act beside H, and for their work.
+fn acting(model: &Model, mut mechanics: RowMechanics) -> Vec<Piece> {
+    let (t, x) = mechanics.stored_state();
+    let forces = mechanics.acting(t, &x).unwrap_or_default();
+    let work = model.work();
+    let velocities = mechanics.gradient(t, &x, true);
+    let parts = if work.is_some() { mechanics.power(t, &x, &velocities) } else { Vec::new() };
+    let momenta = &mechanics.state[mechanics.degrees()..];
+    let mut all = Vec::new();
+    for (column, family) in forces.iter().zip(momenta) {
+        let place = |_: usize, member: u32| family.first + member * family.stride;
+        let columns = std::slice::from_ref(column);
+        all.extend(pieces(&mechanics.columns, columns, family.length, &place));
+    }
+    for column in &parts {
+        let place = |_: usize, _: u32| work.unwrap_or_default() as u32;
+        let length = mechanics.columns.length(*column);
+        all.extend(pieces(&mechanics.columns, std::slice::from_ref(column), length, &place));
+    }
+    all
 }
 
 /// Functions of (t, x) with their Jacobian.

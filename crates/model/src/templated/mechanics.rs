@@ -37,6 +37,12 @@ pub struct RowMechanics {
     gradient: usize,
     g: usize,
     forces: usize,
+    /// Sum of the forces that act beside H, if there are any, as a function of state and velocities.
+    acting: Option<usize>,
+    /// True if these act apart from H_q.
+    pub apart: bool,
+    /// ∂H/∂t, made on first use.
+    explicit: Option<usize>,
     hidden: usize,
     sizes: [usize; 2],
     /// Functions ∇_q of the derivatives of H along v: of the first, of the second, and of the first
@@ -113,6 +119,8 @@ impl RowMechanics {
             columns.function(Function::size(&sized(functional, model.degrees())))
         });
         let hidden = columns.function(Function::value(&hidden));
+        let acting = (!model.forces.is_empty())
+            .then(|| columns.function(Function::value(&model.force().evened())));
         let g = columns.function(Function::value(&all));
         Some(RowMechanics {
             columns,
@@ -129,6 +137,9 @@ impl RowMechanics {
             gradient,
             g,
             forces,
+            acting,
+            apart: false,
+            explicit: None,
             hidden,
             sizes,
             curvature: None,
@@ -148,7 +159,7 @@ impl RowMechanics {
         let x: Vec<Column> = lengths.into_iter().map(|length| self.columns.input(length)).collect();
         let (t, n) = (self.columns.time(), self.degrees());
         let (v, slopes) = (self.gradient(t, &x, true), self.gradient(t, &x, false));
-        let (q, p) = x.split_at(n);
+        let (q, p) = x[..2 * n].split_at(n);
         let varies = |column: &Column| {
             self.columns.depends(*column, q) || self.columns.depends(*column, &[t])
         };
@@ -280,13 +291,15 @@ impl RowMechanics {
         let mut mechanics = self.clone();
         let (t, x) = mechanics.stored_state();
         let velocities = mechanics.gradient(t, &x, true);
-        let (_, momenta) = x.split_at(self.degrees());
-        velocities.iter().zip(&self.state[self.degrees()..]).all(|(velocity, family)| {
-            let of = std::slice::from_ref(velocity);
-            let derivatives = Jacobian::new(&mechanics.columns, of, momenta, family.length);
-            let is_own = |(_, member, place)| place == family.first + member * family.stride;
-            derivatives.entries().all(is_own)
-        })
+        let momenta = &x[self.degrees()..2 * self.degrees()];
+        velocities.iter().zip(&self.state[self.degrees()..2 * self.degrees()]).all(
+            |(velocity, family)| {
+                let of = std::slice::from_ref(velocity);
+                let derivatives = Jacobian::new(&mechanics.columns, of, momenta, family.length);
+                let is_own = |(_, member, place)| place == family.first + member * family.stride;
+                derivatives.entries().all(is_own)
+            },
+        )
     }
 
     /// Number of components of the positions.
@@ -294,15 +307,15 @@ impl RowMechanics {
         self.state.len() / 2
     }
 
-    /// Columns of the state as arguments of a function.
+    /// Columns of the state, or of its phase space alone, as arguments of a function.
     fn arguments(&self, x: &[Column]) -> Vec<InputSegment> {
         let mut rest = x;
         let mut segment = |&(first, width): &(u32, usize)| {
-            let (columns, behind) = rest.split_at(width);
+            let (columns, behind) = rest.split_at_checked(width)?;
             rest = behind;
-            InputSegment { first, columns: columns.to_vec() }
+            Some(InputSegment { first, columns: columns.to_vec() })
         };
-        self.variables.iter().map(&mut segment).collect()
+        self.variables.iter().map_while(&mut segment).collect()
     }
 
     fn outputs_of(families: &[StridedFamily]) -> Vec<(u32, u32, u32)> {
@@ -312,10 +325,55 @@ impl RowMechanics {
     /// H_q, or H_p if `of_momenta`, at (t, x).
     pub fn gradient(&mut self, t: Column, x: &[Column], of_momenta: bool) -> Vec<Column> {
         let n = self.degrees();
-        let families = if of_momenta { &self.state[n..] } else { &self.state[..n] };
+        let families = if of_momenta { &self.state[n..2 * n] } else { &self.state[..n] };
         let outputs = RowMechanics::outputs_of(families);
         let arguments = self.arguments(x);
         self.columns.call(self.gradient, t, &arguments, &outputs)
+    }
+
+    /// H_q at (t, x), less the forces that act beside H and not apart.
+    pub fn slope(&mut self, t: Column, x: &[Column]) -> Vec<Column> {
+        let slopes = self.gradient(t, x, false);
+        let forces = if self.apart { None } else { self.acting(t, x) };
+        let Some(forces) = forces else { return slopes };
+        let less =
+            |(slope, force): (Column, Column)| self.columns.binary(Binary::Sub, slope, force);
+        slopes.into_iter().zip(forces).map(less).collect()
+    }
+
+    /// The forces Q that act beside H, at (t, x); `None` if there are none.
+    pub fn acting(&mut self, t: Column, x: &[Column]) -> Option<Vec<Column>> {
+        let function = self.acting?;
+        let arguments = self.with_velocities(t, x);
+        let outputs = RowMechanics::outputs_of(&self.state[..self.degrees()]);
+        Some(self.columns.call(function, t, &arguments, &outputs))
+    }
+
+    /// Columns whose members add up to the rate of the work, Q·v + H_t, at (t, x).
+    pub fn power(&mut self, t: Column, x: &[Column], v: &[Column]) -> Vec<Column> {
+        let Some(forces) = self.acting(t, x) else { return Vec::new() };
+        let product = |(force, &v): (Column, &Column)| self.columns.binary(Binary::Mul, force, v);
+        let mut parts: Vec<Column> = forces.into_iter().zip(v).map(product).collect();
+        if self.explicit_time {
+            parts.extend(self.explicit_rates(t, x));
+        }
+        parts
+    }
+
+    /// Columns whose members add up to ∂H/∂t at (t, x): one for each of its terms.
+    fn explicit_rates(&mut self, t: Column, x: &[Column]) -> Vec<Column> {
+        let arguments = self.arguments(x);
+        let (rows, families) = with_row_outputs(Functional::clone(&self.hamiltonian));
+        let function = *self.explicit.get_or_insert_with(|| {
+            let term = |term: &Term| {
+                let mut graph = term.graph.clone();
+                let roots = term.roots.iter().map(|&root| graph.time_derivative(root)).collect();
+                Term { graph, roots, ..term.clone() }
+            };
+            let terms = rows.terms.iter().map(term).collect();
+            self.columns.function(Function::size(&Functional { outputs: rows.outputs, terms }))
+        });
+        self.columns.call(function, t, &arguments, &RowMechanics::outputs_of(&families))
     }
 
     /// Sums of H at (t, x) that come with H_q; empty unless H is constant along the motion.

@@ -3,7 +3,8 @@
 //!
 //! X = X_H − Σ C^{ij} ({H, f_i} − ∂_t f_i) X_{f_j},   C_{ij} = {f_i, f_j},
 //!
-//! for which f and H are first integrals everywhere, not only on the constraint set.
+//! for which f and H are first integrals everywhere, not only on the constraint set. Forces Q add
+//! to ṗ, and {H, f} becomes −(L_{X_H} + L_Q) f.
 
 use super::Field;
 use super::invariants::{InvariantRows, InvariantSource};
@@ -28,23 +29,71 @@ pub fn extend(
     mut unrolled: Unrolled,
     structure: &Structure,
 ) -> Result<Field, Irregular> {
-    let (field, underlying) = match structure.kind {
-        ConstraintKind::Free if !model.is_hamiltonian() => (unrolled.field.clone(), None),
-        ConstraintKind::Free => (
-            hamiltonian_field(&mut unrolled.graph, &unrolled.hamiltonian_gradient, model.degrees()),
-            None,
-        ),
+    let Extension { mut field, mut underlying, multipliers } = match structure.kind {
+        ConstraintKind::Free if !model.is_hamiltonian() => {
+            Extension { field: unrolled.field.clone(), ..Extension::default() }
+        }
+        ConstraintKind::Free => {
+            Extension { field: unconstrained_field(model, &mut unrolled), ..Extension::default() }
+        }
         _ => constrained_field(model, &mut unrolled, structure)?,
     };
-    Ok(Field { underlying, ..with_invariants(model, unrolled, structure, field) })
+    let multipliers = of_entries(model, &mut unrolled.graph, &multipliers);
+    let fields = std::iter::once(&mut field).chain(&mut underlying);
+    fields.for_each(|field| account_for_work(model, &mut unrolled, field));
+    Ok(Field { underlying, multipliers, ..with_invariants(model, unrolled, structure, field) })
 }
 
-/// X_H = (H_p, −H_q).
-fn hamiltonian_field(g: &mut Graph, gradient: &Gradient, n: usize) -> Vec<Node> {
-    let zero = g.zero();
-    let mut field = vec![zero; 2 * n];
-    add_hamiltonian_field(g, &mut field, gradient, None, n);
+/// A field with the constraint forces in it.
+#[derive(Default)]
+struct Extension {
+    /// The field.
+    field: Vec<Node>,
+    /// [`Field::underlying`].
+    underlying: Option<Vec<Node>>,
+    /// Multipliers on the constraint set, one for each scalar constraint.
+    multipliers: Vec<Node>,
+}
+
+/// Multipliers of all entries of constraints, from those of the scalar ones.
+fn of_entries(model: &Model, g: &mut Graph, multipliers: &[Node]) -> Vec<Node> {
+    let (mut all, mut first) = (Vec::new(), 0);
+    for constraint in model.constraints.iter().filter(|_| !multipliers.is_empty()) {
+        let shares = constraint.shares();
+        for _ in 0..constraint.members {
+            for share in &shares {
+                all.push(match share {
+                    Some((scalar, part)) => {
+                        let part = g.constant(*part);
+                        g.mul(part, multipliers[first + scalar])
+                    }
+                    None => g.zero(),
+                });
+            }
+            first += constraint.components.len();
+        }
+    }
+    all
+}
+
+/// The field without constraint forces: X_H = (H_p, −H_q) and the forces Q. The work is at rest.
+pub(super) fn unconstrained_field(model: &Model, unrolled: &mut Unrolled) -> Vec<Node> {
+    let n = model.degrees();
+    let mut field = vec![unrolled.graph.zero(); model.dimension()];
+    let gradient = unrolled.hamiltonian_gradient.clone();
+    add_hamiltonian_field(&mut unrolled.graph, &mut field, &gradient, None, n);
+    for (rate, &force) in field[n..].iter_mut().zip(&unrolled.force) {
+        *rate = unrolled.graph.add(*rate, force);
+    }
     field
+}
+
+/// Lets the work follow a field: Q·q̇ + H_t with the field's own q̇, of which H less the work is a
+/// first integral wherever H is one without forces.
+pub(super) fn account_for_work(model: &Model, unrolled: &mut Unrolled, field: &mut [Node]) {
+    if let Some(work) = model.work() {
+        field[work] = unrolled.power(&field[..model.degrees()]);
+    }
 }
 
 /// Adds u X_f to a field, or X_f if `u` is `None`.
@@ -69,15 +118,15 @@ fn add_hamiltonian_field(
     }
 }
 
-/// The Dirac extension, and [`Field::underlying`].
+/// The Dirac extension.
 fn constrained_field(
     model: &Model,
     unrolled: &mut Unrolled,
     structure: &Structure,
-) -> Result<(Vec<Node>, Option<Vec<Node>>), Irregular> {
+) -> Result<Extension, Irregular> {
     let n = model.degrees();
     let constraints: Vec<Scalar> = unrolled.constraints.iter().flatten().cloned().collect();
-    let g = &mut unrolled.graph;
+    let free = unconstrained_field(model, unrolled);
     let gradients: Vec<&Gradient> = constraints
         .iter()
         .map(|s| &s.gradient)
@@ -85,31 +134,37 @@ fn constrained_field(
         .collect();
     let nodes: Vec<Node> =
         constraints.iter().map(|s| s.node).chain(structure.hidden.iter().map(|h| h.node)).collect();
-    // b_i = {H, f_i} − ∂_t f_i
+    // b_i = {H, f_i} − L_Q f_i − ∂_t f_i
     let b: Vec<Node> = nodes
         .iter()
         .zip(&gradients)
         .map(|(&f, gradient)| {
+            let forced = unrolled.forced_rate(gradient);
+            let g = &mut unrolled.graph;
             let bracket = g.poisson(&unrolled.hamiltonian_gradient, gradient, n);
             let explicit = g.time_derivative(f);
-            g.sub(bracket, explicit)
+            let rest = g.sub(bracket, forced);
+            g.sub(rest, explicit)
         })
         .collect();
+    let g = &mut unrolled.graph;
     // C is antisymmetric, so X = X_H + Σ u_j X_{f_j} with C u = b.
     let factors = match structure.kind {
         ConstraintKind::Holonomic => factors_of_pairs(model, g, &constraints, &structure.hidden)?,
         _ => None,
     };
     let with = |g: &mut Graph, u: &[Node]| {
-        let mut field = hamiltonian_field(g, &unrolled.hamiltonian_gradient, n);
+        let mut field = free.clone();
         for (gradient, &u) in gradients.iter().zip(u) {
             add_hamiltonian_field(g, &mut field, gradient, Some(u), n);
         }
         field
     };
     let Some(factors) = factors else {
-        let u = multipliers(model, g, &gradients, &b)?;
-        return Ok((with(g, &u), None));
+        let mut u = multipliers(model, g, &gradients, &b)?;
+        let field = with(g, &u);
+        u.truncate(constraints.len());
+        return Ok(Extension { field, underlying: None, multipliers: u });
     };
     // A u_h = b_g, Aᵀ u_g = B u_h − b_h.
     let (of_constraints, of_hidden) = b.split_at(constraints.len());
@@ -130,7 +185,7 @@ fn constrained_field(
     // Because b_g = −h, u_h vanishes where h does.
     let right: Vec<Node> = of_hidden.iter().map(|&b| g.neg(b)).collect();
     let u = factors.solve_transposed(g, &right);
-    Ok((field, Some(with(g, &u))))
+    Ok(Extension { field, underlying: Some(with(g, &u)), multipliers: u })
 }
 
 /// Factors of A in C = [[0, A], [−Aᵀ, B]], A_ij = {g_i, h_j}, B_ij = {h_i, h_j}, for f = (g, h)
@@ -295,6 +350,8 @@ fn with_invariants(
         parameters: model.parameter_values.len(),
         field,
         underlying: None,
+        velocities: unrolled.velocities,
+        multipliers: Vec::new(),
         invariants,
         jacobian,
         constraints: rows.constraints(),

@@ -15,7 +15,7 @@ use super::join::{Instances, Join, Part};
 use crate::elaborate::expression::MOMENTUM;
 use crate::elaborate::lower::LARGEST_TEMPLATE;
 pub use crate::elaborate::model::HeatBath;
-use crate::elaborate::model::{Dynamics, Model};
+use crate::elaborate::model::{Dynamics, ENERGY_BALANCE, Model};
 use crate::functional::{Entries, Functional, Source, Term};
 use crate::graph::linear::{Factors, Matrix};
 use crate::graph::op::Unary;
@@ -98,7 +98,8 @@ pub fn heat(
         heated.dynamics = Dynamics::Hamiltonian(sum, *span);
         hamiltonian = Some(own.clone());
     }
-    let integrals = std::mem::take(&mut heated.integrals);
+    let mut integrals = std::mem::take(&mut heated.integrals);
+    integrals.retain(|integral| integral.name != ENERGY_BALANCE); // heat is no work
     heated.observables.splice(0..0, integrals);
     heated.heat_bath =
         Some(Arc::new(HeatBath { friction, temperature, trajectory, seed, diagonal, hamiltonian }));

@@ -1,11 +1,13 @@
 //! Mechanics of a model for structure-preserving methods: H with its derivatives, the constraints
 //! and their fibres.
 
-use super::structure::{ConstraintKind, Irregular, Structure};
+use super::dirac::{account_for_work, unconstrained_field};
+use super::structure::{ConstraintKind, Hidden, Irregular, Structure};
 use super::unrolled::{TooLarge, Unrolled};
 use crate::elaborate::model::Model;
 use crate::graph::calculus::Gradient;
-use crate::graph::{Graph, Node};
+use crate::graph::{Expression, Graph, Input, Node};
+use rustc_hash::FxHashMap;
 
 /// Mechanics of a model as formulas of (t, x).
 #[derive(Clone, Debug)]
@@ -16,12 +18,17 @@ pub struct Mechanics {
     pub dimension: usize,
     /// Length n of q and of p; 0 for a state model, which has neither.
     pub degrees: usize,
-    /// ẋ without constraints: (H_p, −H_q), or the model's own field.
+    /// ẋ without constraints: (H_p, −H_q + Q) and the rate of the work, or the model's own field.
     pub field: Vec<Node>,
     /// H; `None` for a state model.
     pub hamiltonian: Option<Node>,
     /// H_q and H_p; empty for a state model.
     pub gradient: Vec<Node>,
+    /// Forces that act beside H.
+    pub forces: Forces,
+    /// Rate of the work of the forces for velocities that follow (q, p), if the model keeps account
+    /// of it.
+    pub power: Option<Node>,
     /// V_q of the part of H that is called stiff, if any.
     pub stiff: Option<Vec<Node>>,
     /// Kind of the constraints.
@@ -33,6 +40,80 @@ pub struct Mechanics {
     /// First constraint along whose normal H does not depend on the momentum: no multiplier acts on
     /// it.
     pub degenerate: Option<String>,
+}
+
+/// Forces Q that act beside H.
+#[derive(Clone, Debug, Default)]
+pub struct Forces {
+    /// γ, if Q = −γ p + R with one γ for all momenta that depends on parameters alone.
+    pub friction: Option<Node>,
+    /// R, or Q if there is no γ; empty if there are no forces.
+    pub rest: Vec<Node>,
+    /// True if R depends on momenta.
+    pub drags: bool,
+}
+
+impl Forces {
+    /// The forces `force`, which are empty if there are none. Friction is told from others if its
+    /// flow `keeps` the hidden constraints.
+    fn new(g: &mut Graph, force: &[Node], keeps: bool) -> Forces {
+        let n = force.len();
+        let friction = (n > 0 && keeps).then(|| uniform_friction(g, force)).flatten();
+        let mut rest = force.to_vec();
+        if friction.is_some() {
+            for (k, force) in rest.iter_mut().enumerate() {
+                // Q is affine in its own momentum: R is its value where that is 0.
+                let p = g.state(n + k);
+                let still = [(p, g.zero())].into_iter().collect();
+                *force = g.substituted(&[*force], &still)[0];
+            }
+        }
+        let momentum =
+            |input| matches!(input, Input::State(i) if (n..2 * n).contains(&(i as usize)));
+        let drags = g.reachable(&rest).into_iter().any(|node| match g.expression(node) {
+            Expression::Input(input) => momentum(input),
+            _ => false,
+        });
+        Forces { friction, rest, drags }
+    }
+}
+
+/// True if the hidden constraints are linear in the momenta and have no other part: they hold for
+/// momenta that are scaled.
+fn keeps_hidden(g: &mut Graph, hidden: &[Hidden], degrees: usize) -> bool {
+    let rest: FxHashMap<Node, Node> =
+        (degrees..2 * degrees).map(|k| (g.state(k), g.zero())).collect();
+    let momentum = |input| matches!(input, Input::State(i) if i as usize >= degrees);
+    hidden.iter().all(|hidden| {
+        let at_rest = g.substituted(&[hidden.node], &rest)[0];
+        let slopes: Vec<Node> = hidden.gradient.iter().filter(|(i, _)| *i as usize >= degrees).map(|&(_, d)| d).collect();
+        let moves = |node: &Node| matches!(g.expression(*node), Expression::Input(input) if momentum(input));
+        g.is_zero(at_rest) && !g.reachable(&slopes).iter().any(moves)
+    })
+}
+
+/// γ of forces −γ p + R; `None` if there is no such γ.
+fn uniform_friction(g: &mut Graph, force: &[Node]) -> Option<Node> {
+    let n = force.len();
+    let mut rate = None;
+    for (k, &force) in force.iter().enumerate() {
+        let gradient = g.gradient(force);
+        let mut of_momenta = gradient.iter().filter(|(i, _)| *i as usize >= n);
+        let (Some(&(i, d)), None) = (of_momenta.next(), of_momenta.next()) else { return None };
+        let own = g.neg(d);
+        if i as usize != n + k || rate.is_some_and(|rate| rate != own) {
+            return None;
+        }
+        rate = Some(own);
+    }
+    rate.filter(|&rate| depends_on_parameters_alone(g, rate))
+}
+
+fn depends_on_parameters_alone(g: &Graph, node: Node) -> bool {
+    let moves = |node: &Node| {
+        matches!(g.expression(*node), Expression::Input(Input::State(_) | Input::Time))
+    };
+    !g.reachable(&[node]).iter().any(moves)
 }
 
 /// A scalar constraint, or a hidden one.
@@ -58,6 +139,11 @@ pub enum NoMechanics {
 }
 
 impl Mechanics {
+    /// Length of the part of the state that moves: (q, p), or all of it.
+    pub fn phase(&self) -> usize {
+        if self.degrees > 0 { 2 * self.degrees } else { self.dimension }
+    }
+
     /// The mechanics of `model` with its unrolled form and its structure.
     pub fn new(model: &Model, mut unrolled: Unrolled, structure: Structure) -> Mechanics {
         let hamiltonian = model.is_hamiltonian();
@@ -74,12 +160,16 @@ impl Mechanics {
             let sparse = g.gradient(node);
             full(g, &sparse)[..degrees].to_vec()
         });
-        let field = if hamiltonian {
-            let forces: Vec<Node> = gradient[..degrees].iter().map(|&d| g.neg(d)).collect();
-            [&gradient[degrees..], &forces].concat()
-        } else {
-            unrolled.field.clone()
+        let keeps = keeps_hidden(g, &structure.hidden, degrees);
+        let forces = Forces::new(g, &unrolled.force, keeps);
+        let mut field = match hamiltonian {
+            true => unconstrained_field(model, &mut unrolled),
+            false => unrolled.field.clone(),
         };
+        account_for_work(model, &mut unrolled, &mut field);
+        let following: Vec<Node> =
+            (0..degrees).map(|k| unrolled.graph.state(2 * degrees + k)).collect();
+        let power = model.work().map(|_| unrolled.power(&following));
         let mut constraints = Vec::new();
         for (quantity, scalars) in model.constraints.iter().zip(&unrolled.constraints) {
             for scalar in scalars {
@@ -106,6 +196,8 @@ impl Mechanics {
             field,
             hamiltonian,
             gradient,
+            forces,
+            power,
             stiff,
             kind,
             constraints,

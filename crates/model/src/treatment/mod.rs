@@ -76,6 +76,11 @@ pub struct Field {
     /// that is known: the underlying field of index reduction (HLW VII.1.1), of which constraints
     /// are not first integrals elsewhere.
     pub underlying: Option<Vec<Node>>,
+    /// Velocities H_p of the positions; empty for a state model.
+    pub velocities: Vec<Node>,
+    /// Multipliers λ on the constraint set, one for each entry of each constraint; empty if there
+    /// are no constraints, or only those of a state model.
+    pub multipliers: Vec<Node>,
     /// F: constraints and hidden constraints first.
     pub invariants: Vec<Node>,
     /// DF by rows.
@@ -113,6 +118,21 @@ impl Field {
     pub fn from_the_set(&self) -> Option<Field> {
         let field = self.underlying.clone()?;
         Some(Field { field, underlying: None, ..self.clone() })
+    }
+
+    /// Accelerations of the positions on the constraint set.
+    pub fn accelerations(&mut self) -> Vec<Node> {
+        let (graph, velocities) = (&mut self.graph, &self.velocities);
+        let field = self.underlying.as_ref().unwrap_or(&self.field);
+        let along = graph.tangent(velocities, |_, input| match input {
+            Input::State(i) => Some(field[i as usize]),
+            _ => None,
+        });
+        let sum = |(&v, along)| {
+            let explicit = graph.time_derivative(v);
+            graph.add(along, explicit)
+        };
+        velocities.iter().zip(along).map(sum).collect()
     }
 
     /// DX(x)·v as nodes that read v from the state components after x.

@@ -12,7 +12,7 @@ use super::{InvariantGroup, InvariantKind};
 use crate::elaborate::expression::{MOMENTUM, TIME};
 use crate::elaborate::lower::LARGEST_TEMPLATE;
 pub use crate::elaborate::model::Penalty;
-use crate::elaborate::model::{Dynamics, Model, Quantity};
+use crate::elaborate::model::{Dynamics, ENERGY_BALANCE, Model, Quantity};
 use crate::functional::{Functional, Term};
 use crate::graph::Input;
 use rustc_hash::FxHashMap;
@@ -73,6 +73,9 @@ pub fn penalise(model: &Model, omega: f64) -> Result<Model, NotPenalised> {
     let sum =
         Functional { outputs: 1, terms: own.terms.iter().chain(&stiff.terms).cloned().collect() };
     penalised.dynamics = Dynamics::Hamiltonian(sum, *span);
+    let balances =
+        penalised.integrals.iter_mut().filter(|integral| integral.name == ENERGY_BALANCE);
+    balances.for_each(|balance| balance.functional.terms.extend(stiff.terms.iter().cloned()));
     penalised.parameter_values.push(omega);
     penalised.penalty = Some(Arc::new(Penalty {
         omega: place,

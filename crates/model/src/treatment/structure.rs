@@ -321,11 +321,12 @@ pub fn structure(model: &Model, unrolled: &mut Unrolled) -> Result<Structure, Ir
     Ok(Structure { kind, hidden })
 }
 
-/// {g, H} + g_t.
+/// {g, H} + L_Q g + g_t.
 fn rate(unrolled: &mut Unrolled, s: &Scalar, n: usize) -> Hidden {
     let bracket = unrolled.graph.poisson(&s.gradient, &unrolled.hamiltonian_gradient, n);
+    let forced = unrolled.forced_rate(&s.gradient);
     let explicit = unrolled.graph.time_derivative(s.node);
-    let node = unrolled.graph.add(bracket, explicit);
+    let node = unrolled.graph.sum(vec![bracket, forced, explicit]);
     Hidden { node, gradient: unrolled.graph.gradient(node), tangency: false }
 }
 

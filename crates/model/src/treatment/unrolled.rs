@@ -1,6 +1,6 @@
 //! Unrolled models: one graph, in which every row of every template is an expression of its own.
 
-use crate::elaborate::model::{Dynamics, Model, Quantity};
+use crate::elaborate::model::{Dynamics, Following, Model, Quantity};
 use crate::graph::calculus::Gradient;
 use crate::graph::{Graph, Node};
 
@@ -47,6 +47,10 @@ pub struct Unrolled {
     pub hamiltonian: Option<Node>,
     /// Gradient of H.
     pub hamiltonian_gradient: Gradient,
+    /// H_p, for a Hamiltonian model.
+    pub velocities: Vec<Node>,
+    /// The sum Q of all forces; empty if there are none.
+    pub force: Vec<Node>,
     /// The right-hand side of a state model.
     pub field: Vec<Node>,
     /// Scalars of each constraint.
@@ -84,17 +88,78 @@ pub fn unroll(model: &Model) -> Result<Unrolled, TooLarge> {
     let mut graph = Graph::new();
     let g = &mut graph;
     let (mut hamiltonian, mut hamiltonian_gradient, mut field) = (None, Vec::new(), Vec::new());
+    let (mut velocities, mut force) = (Vec::new(), Vec::new());
     match &model.dynamics {
         Dynamics::Hamiltonian(h, _) => {
             let node = h.unroll(g)[0];
             hamiltonian = Some(node);
             hamiltonian_gradient = g.gradient(node);
+            velocities = momentum_derivatives(g, &hamiltonian_gradient, model.degrees());
+            if !model.forces.is_empty() {
+                let following = model.following();
+                let read = &mut |g: &mut Graph, k: usize| following.node(g, k, &velocities);
+                force = model.force().unroll_over(g, read);
+            }
         }
         Dynamics::Field(f) => field = f.unroll(g),
     }
     let constraints = model.constraints.iter().map(|q| scalars_of(g, q)).collect();
     let integrals = model.integrals.iter().map(|q| scalars_of(g, q)).collect();
-    Ok(Unrolled { graph, hamiltonian, hamiltonian_gradient, field, constraints, integrals })
+    Ok(Unrolled {
+        graph,
+        hamiltonian,
+        hamiltonian_gradient,
+        velocities,
+        force,
+        field,
+        constraints,
+        integrals,
+    })
+}
+
+/// The components of a gradient by the momenta.
+fn momentum_derivatives(g: &mut Graph, gradient: &Gradient, degrees: usize) -> Vec<Node> {
+    let mut derivatives = vec![g.zero(); degrees];
+    for &(i, d) in gradient {
+        if let Some(derivative) = (i as usize).checked_sub(degrees).map(|k| &mut derivatives[k]) {
+            *derivative = d;
+        }
+    }
+    derivatives
+}
+
+impl Following {
+    /// Node of input `k` of a formula over the state and what follows it, for given velocities.
+    fn node(&self, g: &mut Graph, k: usize, velocities: &[Node]) -> Node {
+        match k.checked_sub(self.velocities) {
+            Some(of) => velocities[of],
+            None => g.state(k),
+        }
+    }
+}
+
+impl Unrolled {
+    /// Power of the forces for velocities q̇, with the explicit rate of H.
+    pub fn power(&mut self, velocities: &[Node]) -> Node {
+        let Unrolled { graph: g, force, hamiltonian, .. } = self;
+        let of_forces = g.dot(force, velocities);
+        let explicit = hamiltonian.map_or(g.zero(), |h| g.time_derivative(h));
+        g.add(of_forces, explicit)
+    }
+
+    /// Σ Q ∂f/∂p of a function f with this gradient: its rate by the forces.
+    pub fn forced_rate(&mut self, gradient: &Gradient) -> Node {
+        let Unrolled { graph: g, velocities, force, .. } = self;
+        let mut rate = g.zero();
+        for &(i, d) in gradient {
+            let of = (i as usize).checked_sub(velocities.len());
+            if let Some(&force) = of.and_then(|k| force.get(k)) {
+                let product = g.mul(force, d);
+                rate = g.add(rate, product);
+            }
+        }
+        rate
+    }
 }
 
 fn scalars_of(g: &mut Graph, quantity: &Quantity) -> Vec<Scalar> {

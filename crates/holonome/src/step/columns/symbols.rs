@@ -132,7 +132,8 @@ impl Symbols for ColumnSymbols {
     }
 
     fn momenta(&self) -> Vec<StridedFamily> {
-        self.mechanics.state[self.mechanics.degrees()..].to_vec()
+        let n = self.mechanics.degrees();
+        self.mechanics.state[n..2 * n].to_vec()
     }
 
     fn ask(&mut self, asked: Asked, t: Column, x: &[Column]) -> Vec<Column> {
@@ -141,26 +142,31 @@ impl Symbols for ColumnSymbols {
         let along = || behind.split_at(behind.len() - degrees);
         match asked {
             Asked::Field => {
-                let (rates, slopes) =
-                    (mechanics.gradient(t, x, true), mechanics.gradient(t, x, false));
+                let (rates, slopes) = (mechanics.gradient(t, x, true), mechanics.slope(t, x));
                 let forces = self.negative(slopes);
                 [rates, forces].concat()
             }
-            Asked::Slope => mechanics.gradient(t, x, false),
+            Asked::Slope => mechanics.slope(t, x),
+            Asked::Force if mechanics.apart => mechanics.acting(t, x).unwrap_or_default(),
+            Asked::Force | Asked::Friction => Vec::new(),
+            Asked::Power => {
+                let (x, v) = x.split_at(2 * degrees);
+                mechanics.power(t, x, v)
+            }
             Asked::Velocity => mechanics.gradient(t, x, true),
             Asked::Energy => mechanics.energies(t, x),
             Asked::Constraints => mechanics.constraints(t, x),
             Asked::Hidden => mechanics.hidden_constraints(t, x),
             Asked::HiddenField => {
-                let (x, a) = x.split_at(mechanics.state.len());
+                let (x, a) = x.split_at(2 * degrees);
                 mechanics.hidden_field(t, x, a)
             }
             Asked::ConstraintRates => {
-                let (x, rate) = x.split_at(mechanics.state.len());
+                let (x, rate) = x.split_at(2 * degrees);
                 mechanics.constraint_rates(t, x, rate)
             }
             Asked::HiddenRates => {
-                let (x, rate) = x.split_at(mechanics.state.len());
+                let (x, rate) = x.split_at(2 * degrees);
                 mechanics.hidden_rates(t, x, rate)
             }
             Asked::ConstraintSizes => mechanics.constraint_sizes(t, x, false),
@@ -199,7 +205,7 @@ impl Symbols for ColumnSymbols {
         if others == over { column } else { self.reduce(how, others) }
     }
 
-    fn explicit(&mut self, residual: Column, u: Column) -> Option<Column> {
+    fn explicit(&mut self, residual: Column, u: Column, _alone: bool) -> Option<Column> {
         let columns = &self.mechanics.columns;
         let Definition::Binary(Binary::Add, a, minus) = columns.definition(residual) else {
             return None;

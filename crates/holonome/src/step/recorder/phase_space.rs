@@ -73,6 +73,7 @@ impl<S: CompositeFunctions> PhaseSpace for StepRecorder<S> {
             Function::Sine => Unary::Sin,
             Function::Cosine => Unary::Cos,
             Function::HyperbolicTangent => Unary::Tanh,
+            Function::Exponential => Unary::Exp,
         };
         S::value(self.symbols.unary(op, S::symbol(a)))
     }

@@ -17,7 +17,7 @@ mod template;
 use super::reach::{self, Cutoff};
 use crate::elaborate::expression::index_set::IndexSet;
 use crate::elaborate::expression::{Draw, Ex};
-use crate::elaborate::model::{Family, Quantity, Table};
+use crate::elaborate::model::{Family, Following, Quantity, Table};
 use crate::functional::{Functional, Term};
 use crate::syntax::diagnostic::Diagnostic;
 use crate::syntax::span::Span;
@@ -54,8 +54,11 @@ pub struct Context<'a> {
     /// Values of the parameters, once they are known; for an ensemble those of the first
     /// trajectory.
     pub parameter_values: Vec<f64>,
-    /// The constraints and the place of the first multiplier of each, for observables.
+    /// The constraints and the place of the first multiplier of each, for formulas that may use
+    /// what follows the state.
     pub multipliers: Vec<(&'a Quantity, usize)>,
+    /// Places of what follows the state.
+    pub following: Following,
     /// The tables.
     pub tables: &'a [Table],
     /// Names of the index variables, for messages.

@@ -227,7 +227,7 @@ impl PairMembers {
 /// `None` if the summand is not such a sum.
 pub(super) fn near(builder: &ClassBuilder, context: &Context, family: &IndexSet) -> Option<Term> {
     const OTHER: expression::Depends =
-        expression::DRAW | expression::MOMENTUM | expression::MULTIPLIER;
+        expression::DRAW | expression::MOMENTUM | expression::FOLLOWING;
     let piece = builder.piece;
     if piece.body.depends & OTHER != 0 || !family.conditions.is_empty() {
         return None;

@@ -25,11 +25,9 @@ impl Slot {
     pub(super) fn source(&self) -> Source {
         match self {
             // A trajectory's inputs stand in place of the state, because the formulas of a start
-            // read no state. Multipliers follow the state.
-            Slot::Member { storage: Storage::Variable(..) | Storage::Multiplier(_), .. }
-            | Slot::Trajectory
-            | Slot::Draw { .. } => Source::State,
+            // read no state. What follows from the state stands behind it.
             Slot::Member { storage: Storage::Parameter(_), .. } => Source::Parameter,
+            Slot::Member { .. } | Slot::Trajectory | Slot::Draw { .. } => Source::State,
             Slot::Number(_) | Slot::Table { .. } => Source::Number,
         }
     }
@@ -80,6 +78,16 @@ impl Slot {
                     }
                     Storage::Multiplier(k) => {
                         multiplier(names, context.multipliers[k], indices, row, span)?
+                    }
+                    Storage::Velocity(k) => {
+                        let (family, first) = context.variables[k];
+                        let place = context.following.velocities + first;
+                        member(names, (family, place), indices, row, span)?
+                    }
+                    Storage::Acceleration(k) => {
+                        let (family, first) = context.variables[k];
+                        let place = context.following.accelerations + first;
+                        member(names, (family, place), indices, row, span)?
                     }
                 };
                 Ok(first as u32 + component)

@@ -78,7 +78,7 @@ fn split(e: &Ex, around: Summand, out: &mut Vec<Summand>) -> Result<(), Diagnost
         body: body.clone(),
         offset: around.offset,
     };
-    let moves = expression::DYNAMIC | expression::MULTIPLIER;
+    let moves = expression::DYNAMIC | expression::FOLLOWING;
     let linear = |factor: &Ex| factor.depends & moves == 0 && !factor.has_sum;
     let (wrapper, part) = match &e.kind {
         Kind::Sum(set, body) if has_sum(e) => {

@@ -119,12 +119,12 @@ impl Elaborator<'_> {
             StatementKind::Hamiltonian => (0, "the Hamiltonian"),
             // An integral is one along the exact motion, where no multipliers are known.
             StatementKind::Integral => (0, "an integral"),
-            StatementKind::Observe => (expression::MULTIPLIER, "an observable"),
+            StatementKind::Observe => (expression::FOLLOWING, "an observable"),
             // It may stand for an initial value.
             _ if statement.family.ranges.is_empty() && statement.parameters.is_empty() => {
-                (expression::MULTIPLIER | expression::DRAW, "a let")
+                (expression::FOLLOWING | expression::DRAW, "a let")
             }
-            _ => (expression::MULTIPLIER, "a let"),
+            _ => (expression::FOLLOWING, "a let"),
         };
         Scope::new(expression::FORMULA | more, place)
     }
@@ -156,6 +156,7 @@ impl Elaborator<'_> {
             let what = match needs {
                 expression::PARAMETER => "a parameter",
                 expression::MULTIPLIER => "a multiplier",
+                expression::VELOCITY | expression::ACCELERATION => "a velocity",
                 _ => "the state or on time",
             };
             self.allow(needs, &format!("'{name}', which depends on {what},"), span);
@@ -177,8 +178,11 @@ impl Elaborator<'_> {
             let label = format!("not in {}", self.scope.place);
             return self.refuse(Diagnostic::error(message, span, label));
         }
-        let what =
-            if excess == expression::MULTIPLIER { "a multiplier" } else { "the state or on time" };
+        let what = match excess {
+            expression::MULTIPLIER => "a multiplier",
+            _ if excess & !expression::FOLLOWING == 0 => "a velocity",
+            _ => "the state or on time",
+        };
         self.allow(excess, &format!("'{name}', which depends on {what},"), span)
     }
 

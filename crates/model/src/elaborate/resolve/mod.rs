@@ -8,6 +8,7 @@ mod lists;
 mod multipliers;
 mod naming;
 mod operators;
+mod rates;
 
 use crate::elaborate::Elaborator;
 use crate::elaborate::expression::{CheckedExpression, Ex, Kind};
@@ -81,6 +82,7 @@ impl Elaborator<'_> {
             ExprKind::Member(base, member) => self.member(base, member, span),
             ExprKind::Index(base, indices) => self.index(base, indices, span),
             ExprKind::Call(function, arguments) => self.call(function, arguments, span),
+            ExprKind::Rate(of, primes) => self.rate(of, *primes, span),
             ExprKind::Unary(UnaryOperator::Negate, a) => {
                 let a = self.value(a)?;
                 Some(match a.value() {

@@ -175,6 +175,9 @@ impl Elaborator<'_> {
                 "not known here",
                 "a method finds the multipliers on its way: only observables may use them",
             ),
+            expression::VELOCITY | expression::ACCELERATION => {
+                ("not a function of the state here", why_no_velocity(place))
+            }
             _ => (
                 "not a constant here",
                 match place {
@@ -206,5 +209,19 @@ impl Elaborator<'_> {
         };
         let finding = Diagnostic::error(message, span, "a parameter may be any real number");
         self.refuse(finding.help(help).related(name.span, "declared here"))
+    }
+}
+
+/// Reason why velocities and accelerations have no place there, and the remedy.
+fn why_no_velocity(place: &str) -> &'static str {
+    match place {
+        "the Hamiltonian" => {
+            "a Hamiltonian is a function of positions and momenta: write the momentum"
+        }
+        "a constraint" => "a constraint here is one on positions and momenta: write the momentum",
+        "an integral" => {
+            "a first integral is a function of positions and momenta: write the momentum, or `observe`"
+        }
+        _ => "forces, observables, measures and the `let`s that these use take velocities",
     }
 }

@@ -1,6 +1,7 @@
 //! Assembly of the model from checked formulas: places in the state, parameter and initial values,
 //! lowered formulas.
 
+use super::forces::{energy_balance, forces};
 use super::quantities::FormulaLowering;
 use super::{CheckedFormulas, StateDerivative, cutoff};
 use crate::elaborate::expression::index_set::IndexSet;
@@ -10,8 +11,9 @@ use crate::elaborate::lower::{
 };
 use crate::elaborate::model::start::{Start, StartTarget, Velocity};
 use crate::elaborate::model::{
-    self, Dynamics, Family, Measured, Model, Parameter, Role, Table, Variable,
+    self, Dynamics, Family, Following, Measured, Model, Parameter, Role, Table, Variable,
 };
+use crate::elaborate::shape::Shape;
 use crate::elaborate::statements::replace::Given;
 use crate::elaborate::velocity;
 use crate::elaborate::{CheckedFormula, Elaborator, GivenValue, VariableRole};
@@ -19,6 +21,7 @@ use crate::functional::{Functional, Term};
 use crate::syntax::ast::Name;
 use crate::syntax::diagnostic::Diagnostic;
 use crate::syntax::span::Span;
+use crate::syntax::statements::StatementKind;
 use std::ops::Range;
 
 /// Places of all parameters and variables.
@@ -34,7 +37,11 @@ struct ModelLayout {
     order: Vec<usize>,
     /// Number in the model and first component, for each variable of the file.
     place: Vec<(usize, usize)>,
+    /// Length of the state, and number of positions in it.
     dimension: usize,
+    degrees: usize,
+    /// Place of the work of the forces, the last number of the state.
+    work: Option<usize>,
 }
 
 /// Start of the first trajectory while it is put together.
@@ -174,7 +181,7 @@ impl Elaborator<'_> {
         formulas: &CheckedFormulas,
         draw: &mut dyn FnMut(Draw) -> f64,
     ) -> Option<Model> {
-        let places = self.places()?;
+        let places = self.places(formulas)?;
         let tables: Vec<Table> = self.tables.iter().map(|t| t.table.clone()).collect();
         let context = self.context(&places, &tables);
         let mut lowering = FormulaLowering { context, findings: Vec::new(), cutoffs: Vec::new() };
@@ -192,13 +199,22 @@ impl Elaborator<'_> {
         let dynamics = dynamics(&places, formulas, &mut lowering);
         let stiff = formulas.stiff.as_ref().and_then(|e| lowering.lower_single(Purpose::Motion, e));
         let constraints = lowering.quantities(Purpose::Other, formulas.constraints.iter());
-        let integrals = lowering.quantities(Purpose::Integral, formulas.integrals.iter());
+        let mut integrals = lowering.quantities(Purpose::Integral, formulas.integrals.iter());
+        if let (Some(list), Some(work), Some(Dynamics::Hamiltonian(h, span))) =
+            (&mut integrals, places.work, &dynamics)
+        {
+            list.push(energy_balance(h, work, *span));
+        }
+        // What follows the state has its place behind the multipliers, which are counted now.
+        let known_constraints = constraints.as_deref().unwrap_or(&[]);
+        let multipliers = model::multipliers(known_constraints, places.dimension);
+        let following = Following::new(known_constraints, places.dimension, places.degrees);
+        let mut lowering = FormulaLowering {
+            context: Context { multipliers, following, ..lowering.context },
+            ..lowering
+        };
+        let forces = forces(formulas, places.degrees, &mut lowering);
         let moving = lowering.cutoffs.len();
-        // Observables may use the multipliers of the constraints, whose members are known now.
-        let multipliers =
-            model::multipliers(constraints.as_deref().unwrap_or(&[]), places.dimension);
-        let mut lowering =
-            FormulaLowering { context: Context { multipliers, ..lowering.context }, ..lowering };
         let known = |c: &&CheckedFormula| {
             constraints.is_some() || c.value.depends & expression::MULTIPLIER == 0
         };
@@ -219,6 +235,7 @@ impl Elaborator<'_> {
             initial: first.state,
             start: first.start,
             dynamics: dynamics?,
+            forces: forces?,
             stiff,
             constraints: constraints?,
             integrals: integrals?,
@@ -248,7 +265,7 @@ impl Elaborator<'_> {
         sizes
     }
 
-    fn places(&mut self) -> Option<ModelLayout> {
+    fn places(&mut self, formulas: &CheckedFormulas) -> Option<ModelLayout> {
         let mut parameters = Vec::new();
         let mut values = 0;
         for entry in &self.parameters {
@@ -277,7 +294,13 @@ impl Elaborator<'_> {
             return self.refuse(Diagnostic::error(message, span, "an empty range"));
         }
         let families = self.variables.iter().map(|v| v.family.clone()).collect::<Option<_>>()?;
-        Some(ModelLayout { parameters, values, families, order, place, dimension })
+        let degrees = if self.hamiltonian.is_some() { dimension / 2 } else { 0 };
+        // Constraints that move do work, too: that of the forces alone balances nothing then.
+        let moves = |c: &CheckedFormula| c.value.depends & expression::TIME != 0;
+        let keeps_account = !formulas.forces.is_empty() && !formulas.constraints.iter().any(moves);
+        let work = keeps_account.then_some(dimension);
+        dimension += usize::from(keeps_account);
+        Some(ModelLayout { parameters, values, families, order, place, dimension, degrees, work })
     }
 
     /// Variables in the order of the model.
@@ -304,6 +327,7 @@ impl Elaborator<'_> {
                 .collect(),
             parameters: places.parameters.iter().map(|p| (&p.family, p.first)).collect(),
             multipliers: Vec::new(),
+            following: Following::default(),
             parameter_values: Vec::new(),
             tables,
             index_names: &self.index_names,
@@ -390,7 +414,23 @@ impl Elaborator<'_> {
                 rate_span,
             }
         };
-        places.order.iter().map(variable).collect()
+        let mut variables: Vec<Variable> = places.order.iter().map(variable).collect();
+        variables.extend(places.work.map(|first| self.work(first)));
+        variables
+    }
+
+    /// The variable for the work of the forces, at its place. No name in a file has spaces.
+    fn work(&self, first: usize) -> Variable {
+        let span = self.statements.iter().find(|s| s.kind == StatementKind::Force);
+        let span = span.map_or(Span::default(), |statement| statement.span);
+        let family = Family {
+            name: "work of the forces".to_string(),
+            span,
+            indices: Vec::new(),
+            bounds: Vec::new(),
+            shape: Shape::Scalar,
+        };
+        Variable { family, role: Role::Work, first, initial_span: span, rate_span: span }
     }
 
     /// Initial velocities. `order` gives the file's numbers of the model's variables.

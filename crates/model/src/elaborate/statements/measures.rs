@@ -13,7 +13,7 @@ impl Elaborator<'_> {
         let statement = self.statement(number);
         let Statement { name, reference: statistic, .. } = statement;
         let (value, numbers) = self.measured(statement)?;
-        self.scope = Scope::new(expression::FORMULA | expression::MULTIPLIER, "a measure");
+        self.scope = Scope::new(expression::FORMULA | expression::FOLLOWING, "a measure");
         let set = self.index_set(&statement.family);
         let value = match value {
             Some(value) => self.value_of(number, value),

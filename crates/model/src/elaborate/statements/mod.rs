@@ -4,6 +4,7 @@ mod assemble;
 mod cutoff;
 mod declare;
 mod families;
+mod forces;
 mod formulas;
 mod initial;
 mod measures;
@@ -31,6 +32,7 @@ struct CheckedFormulas {
     stiff: Option<Ex>,
     /// Right-hand sides of a state model.
     derivatives: Vec<StateDerivative>,
+    forces: Vec<CheckedForce>,
     constraints: Vec<CheckedFormula>,
     integrals: Vec<CheckedFormula>,
     observables: Vec<CheckedFormula>,
@@ -43,6 +45,13 @@ struct StateDerivative {
     state: usize,
     set: IndexSet,
     value: Ex,
+}
+
+/// A `force` that has been checked but not lowered.
+struct CheckedForce {
+    quantity: CheckedFormula,
+    /// Coordinate that it acts on, a member or a component of one.
+    on: Ex,
 }
 
 /// A `measure` that has been checked but not lowered.
@@ -93,6 +102,7 @@ impl Elaborator<'_> {
             StatementKind::Constraint => {
                 formulas.constraints.extend(self.constraint(number, statement.name.span))
             }
+            StatementKind::Force => formulas.forces.extend(self.force(number)),
             StatementKind::Integral => formulas.integrals.extend(self.quantity(number)),
             StatementKind::Observe => formulas.observables.extend(self.quantity(number)),
             StatementKind::Measure => formulas.measures.extend(self.measure(number)),

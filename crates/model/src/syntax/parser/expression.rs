@@ -250,7 +250,13 @@ impl Parser<'_> {
         self.tree(ExprKind::Unary(operator, Box::new(expr)), span, height, start)
     }
 
-    /// Reads `.x`, `[k]`, `[k, l]` after an operand, and the prime that must not be there.
+    /// Reads a name with its indices and components.
+    pub(super) fn place(&mut self) -> Parsed<Expr> {
+        let operand = self.operand()?;
+        Ok(self.postfix(operand)?.expr)
+    }
+
+    /// Reads `.x`, `[k]`, `[k, l]` and primes after an operand.
     fn postfix(&mut self, mut tree: Tree) -> Parsed<Tree> {
         loop {
             let at = self.span();
@@ -277,8 +283,11 @@ impl Parser<'_> {
                     self.tree(kind, span, height.max(tallest), at)?
                 }
                 TokenKind::Prime => {
-                    self.prime();
-                    Tree { expr, height }
+                    let (mut span, mut primes) = (expr.span.to(self.advance()), 1);
+                    while let Some(next) = self.eat(TokenKind::Prime) {
+                        (span, primes) = (span.to(next), primes + 1);
+                    }
+                    self.tree(ExprKind::Rate(Box::new(expr), primes), span, height, at)?
                 }
                 _ => return Ok(Tree { expr, height }),
             };
@@ -293,18 +302,6 @@ impl Parser<'_> {
             return self.fail(finding.help(format!("write [{number}]")));
         }
         self.unexpected("x, y, z or the name of a column")
-    }
-
-    /// Reports and skips the primes after an operand.
-    fn prime(&mut self) {
-        let start = self.advance();
-        let mut span = start;
-        while let Some(next) = self.eat(TokenKind::Prime) {
-            span = start.to(next);
-        }
-        let message = "a prime cannot stand in an expression";
-        let help = "a derivative is given by a statement of its own, x' = …; use its right side, or transpose(…) for a transpose";
-        self.report(Diagnostic::error(message, span, "not an operator").help(help));
     }
 
     /// Reads a number, a name, a call, a sum, or something in brackets.

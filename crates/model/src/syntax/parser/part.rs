@@ -105,6 +105,24 @@ impl Parser<'_> {
         self.refuse_shape("it is its coordinate's")
     }
 
+    /// Reads `on COORDINATE` after the name of a force.
+    pub(super) fn acted_on(&mut self, name: &Name) -> Parsed<Expr> {
+        if self.word() != "on" {
+            if self.kind() == TokenKind::Unknown || self.unclosed_bracket().is_some() {
+                return self.unexpected("'on'");
+            }
+            let (word, name) = (self.row.word, shorten(&name.text));
+            let message = format!("the {word} '{name}' does not say what it acts on");
+            let finding = Diagnostic::error(message, self.span(), "expected 'on' and a coordinate");
+            return self.fail(finding.help(format!("write {word} {name} on COORDINATE = EXPR")));
+        }
+        self.advance();
+        if self.kind() != TokenKind::Name {
+            return self.unexpected("a coordinate");
+        }
+        self.place()
+    }
+
     /// Reads the prime of `NAME' = EXPR`.
     pub(super) fn prime_of_state(&mut self, state: &Name) -> Parsed<()> {
         let prime = self.advance();

@@ -49,7 +49,7 @@ const MISTAKES: &[Mistake] = &[
     ("hamiltonian sum(i in 1..n if i = 2 : 1)", 1, "=", "'=' does not compare", "write '=='"),
     ("hamiltonian a < b < c", 1, "<", "cannot be chained", "write a < b and b < …"),
     ("hamiltonian a + not b", 1, "not", "'not' binds more loosely", "write (not …)"),
-    ("hamiltonian a' + b", 1, "'", "a prime cannot stand in an expression", "x' = …"),
+
     ("hamiltonian 2 q", 1, "q", "missing operator between '2' and 'q'", "write 2*q"),
     ("hamiltonian 2q + 1", 1, "q", "missing operator", "write 2*q"),
     ("parameter m = 2 kg", 1, "kg", "missing operator between '2' and 'kg'", "numbers have no units: write 2,"),
@@ -270,7 +270,6 @@ integral K = J +
             (9, "x"),
             (10, "b"),
             (10, "c"),
-            (10, "'"),
             (10, "**"),
             (11, ""),
         ]
