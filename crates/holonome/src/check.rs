@@ -111,7 +111,7 @@ impl Report {
             None => unrolled.map(|field| rank_on_set(model, field)),
         };
         let survey = survey(model);
-        let degrees = degrees_of_freedom(model, structure, problem.examined.redundant.is_empty());
+        let degrees = degrees_of_freedom(model, structure, problem.examined.singular.is_empty());
         let mut methods = method_rows(problem);
         methods.extend(structure_preserving_rows(&survey, problem));
         let (mass_matrix, separable) = mass(model).unzip();
@@ -381,9 +381,9 @@ fn structure_preserving_rows(
     survey: &[(&'static Scheme, Option<String>)],
     problem: &Problem,
 ) -> Vec<MethodRow> {
-    let redundant = !problem.examined.redundant.is_empty();
+    let singular = !problem.examined.singular.is_empty();
     let refused = |(scheme, reason): &(&'static Scheme, Option<String>)| {
-        let constrained = redundant
+        let constrained = singular
             && (matches!(scheme.needs, Needs::Coisotropic | Needs::HeatBath) || reason.is_some());
         (*scheme, if constrained { Some(DEPENDENT.to_string()) } else { reason.clone() })
     };
@@ -409,7 +409,7 @@ const DEPENDENT: &str =
     "the constraints depend on each other at the start, so that they determine no multipliers";
 
 fn method_rows(problem: &Problem) -> Vec<MethodRow> {
-    let refusal = match (&problem.examined.too_large, problem.examined.redundant.is_empty()) {
+    let refusal = match (&problem.examined.too_large, problem.examined.singular.is_empty()) {
         (Some(too_large), _) => Some(too_large.to_string()),
         (None, false) => Some(
             "its field is the Dirac extension, which solves for multipliers, and the constraints depend on each other"

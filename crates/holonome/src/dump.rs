@@ -46,9 +46,9 @@ pub fn model(model: &Model) -> String {
         functional(w, &format!("force {}", force.name), &force.functional);
     }
     for (word, quantities) in [
-        ("constraint", &model.constraints),
-        ("integral", &model.integrals),
-        ("observe", &model.observables),
+        ("constraint", model.imposed_constraints()),
+        ("integral", &model.integrals[..]),
+        ("observe", &model.observables[..]),
     ] {
         for q in quantities {
             functional(w, &format!("{word} {}", quantity(q)), &q.functional);
@@ -156,7 +156,7 @@ fn field(problem: &Problem) -> Result<&Field, Error> {
         (Some((field, _)), _) => Ok(field),
         (None, Some(too_large)) => Err(Error::option(too_large.to_string())),
         (None, None) => {
-            Err(problem.redundancy().unwrap_or_else(|| Error::option("the model has no field")))
+            Err(problem.singularity().unwrap_or_else(|| Error::option("the model has no field")))
         }
     }
 }

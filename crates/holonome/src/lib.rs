@@ -45,6 +45,7 @@ mod includes;
 mod integrate;
 mod interpolant;
 mod kernels;
+mod least_norm;
 mod measure;
 mod monitored;
 mod not_a_model;

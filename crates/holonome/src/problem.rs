@@ -249,10 +249,11 @@ impl Problem {
         let projected = projected_start(&mut model, &settings)?;
         let far = projected.as_ref().and_then(|moved| far_move(&model, &start, &moved.initial));
         let model = Derived::new(model);
-        let examined = match examined(&model, &settings, diagnostics) {
+        let mut examined = match examined(&model, &settings, diagnostics) {
             Ok(examined) => examined,
             Err(diagnostics) => return Err(Error::Model { text: Box::new(source), diagnostics }),
         };
+        let model = examined.independent.take().unwrap_or(model);
         let tables = tables.into_inner();
         Ok(Checked(
             Problem { name, source, tables, settings, model, examined, projected, far },
@@ -260,9 +261,9 @@ impl Problem {
         ))
     }
 
-    /// Error for what needs multipliers, if constraints are redundant: the first one that is.
-    pub(crate) fn redundancy(&self) -> Option<Error> {
-        let first = self.examined.redundant.first()?;
+    /// Error for what needs multipliers, if constraints are singular: the first one that is.
+    pub(crate) fn singularity(&self) -> Option<Error> {
+        let first = self.examined.singular.first()?;
         let first = Diagnostic { severity: Severity::Error, ..first.clone() };
         Some(Error::Model { text: Box::new(self.source.clone()), diagnostics: vec![first] })
     }
@@ -276,7 +277,7 @@ impl Problem {
             .examined
             .diagnostics
             .iter()
-            .chain(&self.examined.redundant)
+            .chain(&self.examined.singular)
             .chain(unverified)
             .cloned()
             .collect();
@@ -335,7 +336,7 @@ fn examined(
     examined.diagnostics.sort_by_key(|d| d.span.start);
     match examined.is_sound() {
         true => Ok(examined),
-        false => Err(examined.diagnostics.into_iter().chain(examined.redundant).collect()),
+        false => Err(examined.diagnostics.into_iter().chain(examined.singular).collect()),
     }
 }
 

@@ -2,14 +2,15 @@
 
 mod batch;
 mod measuring;
+mod multipliers;
 
 pub(crate) use measuring::{Measuring, MeasuringScratch, NUMBERS_OF_A_SAMPLE, RunMeasure};
+pub(crate) use multipliers::{SampleMultipliers, with_multipliers};
 
 use crate::error::Error;
 use crate::hold;
 use crate::kernels::{Bound, CompiledSystem, Quantities, WithVelocities, compile_rows};
 use crate::output::Output;
-use crate::penalty::MeanMultipliers;
 use crate::pieces::Pieces;
 use crate::policy::FEWEST_IN_LANES;
 use crate::serial::NumberArray;
@@ -602,21 +603,6 @@ impl RecordedArrays {
     }
 }
 
-/// A sample with the multipliers of a penalised run; unchanged for other runs.
-pub(crate) fn with_multipliers<'x>(
-    multipliers: Option<&MeanMultipliers>,
-    t: f64,
-    x: &'x [f64],
-    extended: &'x mut Vec<f64>,
-) -> &'x [f64] {
-    let Some(multipliers) = multipliers else { return x };
-    extended.clear();
-    extended.extend_from_slice(x);
-    extended.resize(x.len() + multipliers.count(), 0.0);
-    multipliers.put(&[t], x, |_| true, &mut extended[x.len()..]);
-    extended
-}
-
 /// Deviations of the groups of invariants at a sample.
 pub(crate) struct Deviations<'a> {
     system: &'a dyn System,
@@ -658,8 +644,8 @@ pub(crate) struct Recorder<'a> {
     recorded: &'a RecordedArrays,
     measuring: Option<&'a Measuring>,
     scratch: MeasuringScratch,
-    /// Multipliers of a penalised run, which its samples do not contain.
-    multipliers: Option<&'a MeanMultipliers>,
+    /// Multipliers that are reported, if samples do not contain these.
+    multipliers: Option<&'a SampleMultipliers>,
     /// A sample with its multipliers.
     extended: Vec<f64>,
     output: &'a mut Output,
@@ -693,7 +679,7 @@ impl<'a> Recorder<'a> {
         (recorded, measuring, multipliers): (
             &'a RecordedArrays,
             Option<&'a Measuring>,
-            Option<&'a MeanMultipliers>,
+            Option<&'a SampleMultipliers>,
         ),
         deviations: Deviations<'a>,
         output: &'a mut Output,

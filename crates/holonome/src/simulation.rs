@@ -34,9 +34,9 @@ use crate::error::Error;
 use crate::kernels::StateVectors;
 use crate::options::RunOptions;
 use crate::output::RunFolder;
-use crate::penalty::{Followed, MeanMultipliers, Penalised};
+use crate::penalty::{Followed, Penalised};
 use crate::problem::Problem;
-use crate::recording::{Measuring, RecordedArrays};
+use crate::recording::{Measuring, RecordedArrays, SampleMultipliers};
 use crate::serial::NumberArray;
 use crate::starts::Starts;
 use crate::summary::Summary;
@@ -73,6 +73,8 @@ pub struct Simulation {
     pub(crate) measuring: Option<Measuring>,
     gain_text: Option<String>,
     pub(crate) penalty: Option<Penalised>,
+    /// Multipliers that samples do not contain as they are reported.
+    multipliers: Option<SampleMultipliers>,
     pub(crate) initial: Vec<Option<NumberArray>>,
     /// Values that may be set, if any.
     settable: Option<Box<Settable>>,
@@ -125,10 +127,10 @@ impl Simulation {
         }
     }
 
-    /// Multipliers of a penalised run, if a recorded quantity uses them.
-    pub(crate) fn recorded_means(&self) -> Option<&MeanMultipliers> {
-        let means = self.penalty.as_ref().and_then(|penalty| penalty.multipliers.as_ref());
-        means.filter(|_| self.recorded.uses_multipliers)
+    /// Multipliers that samples do not contain as they are reported, if a recorded quantity uses
+    /// them.
+    pub(crate) fn recorded_multipliers(&self) -> Option<&SampleMultipliers> {
+        self.multipliers.as_ref().filter(|_| self.recorded.uses_multipliers)
     }
 
     /// Plan that is run: with the additional outputs of measures.

@@ -240,16 +240,17 @@ impl Group {
     }
 
     /// Largest √(Σ w v²) of a member whose rows have the values v, NaN if any is; `None` if there
-    /// are no members.
+    /// are no rows.
     pub fn largest_member<R: Real>(&self, value: impl Fn(usize) -> R) -> Option<R> {
-        let sizes = self.members.iter().map(|member| match member.single() {
+        let sizes = self.members.iter().filter_map(|member| match member.single() {
             // One scalar needs no square root, and its square could underflow.
-            Some((row, 1.0)) => value(row).abs(),
-            Some((row, weight)) => value(row).abs() * weight.sqrt(),
+            Some((row, 1.0)) => Some(value(row).abs()),
+            Some((row, weight)) => Some(value(row).abs() * weight.sqrt()),
+            // A member whose equations follow from others has no rows.
             None => {
                 let rows =
                     member.into_iter().map(|(row, weight)| (value(row) * weight, value(row)));
-                products(rows).expect("a member has rows").sqrt()
+                products(rows).map(|square| square.sqrt())
             }
         });
         sizes.reduce(R::largest)
@@ -344,11 +345,13 @@ impl Invariants {
         ConstraintRates { first: if is_hidden { self.constraints / 2 } else { 0 } }
     }
 
-    /// For each row, true if it is corrected: it belongs to a group that is not only monitored.
+    /// For each row, true if it is corrected: it belongs to a group that is not only monitored, and
+    /// DF is not empty there.
     pub fn corrected_rows(&self) -> Vec<bool> {
         let mut corrected = vec![false; self.count];
         for group in self.groups.iter().filter(|group| !group.monitored_only) {
-            group.members.rows().for_each(|(row, _)| corrected[row] = true);
+            let held = |row: usize| self.row(row).count() > 0;
+            group.members.rows().for_each(|(row, _)| corrected[row] = held(row));
         }
         corrected
     }

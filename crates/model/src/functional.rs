@@ -77,7 +77,7 @@ impl Term {
     }
 
     /// Calls `f` with every row; for a sum over near pairs, with the row of every pair.
-    fn each_row(&self, f: &mut dyn FnMut(Entries)) {
+    pub(crate) fn each_row(&self, f: &mut dyn FnMut(Entries)) {
         let Some(pairs) = &self.pairs else { return self.table.each().for_each(f) };
         let mut entries = vec![0; self.table.width()];
         pairs.which.each(&mut |i, j| {

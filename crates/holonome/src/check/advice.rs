@@ -33,7 +33,7 @@ pub(super) fn advice(
         penalise(model, 1.0)
             .is_ok_and(|model| suited(&step::survey(&Derived::new(model)), "stormer-verlet-a"))
     };
-    if !problem.examined.redundant.is_empty() {
+    if !problem.examined.singular.is_empty() {
         return advice_on_dependence(&problem.examined.dependence, &penalised);
     }
     if problem.examined.too_large.is_some() {

@@ -37,8 +37,8 @@ impl HeldIntegrals {
             .flat_map(|g| g.members.rows())
             .map(|(row, _)| row)
             .collect();
-        let rows: Vec<usize> =
-            (0..field.invariants.len()).filter(|row| !monitored.contains(row)).collect();
+        let is_held = |row: &usize| !monitored.contains(row) && !field.jacobian[*row].is_empty();
+        let rows: Vec<usize> = (0..field.invariants.len()).filter(is_held).collect();
         if rows.len() > MOST_ROWS {
             return None;
         }

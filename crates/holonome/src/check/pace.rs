@@ -56,7 +56,7 @@ impl Pace {
     /// some steps.
     pub fn new(problem: &Problem) -> Option<Pace> {
         let steps = (MOST_NUMBERS / problem.model.dimension().max(1) as u64).min(STEPS);
-        if steps < LEAST_STEPS || !problem.examined.redundant.is_empty() {
+        if steps < LEAST_STEPS || !problem.examined.singular.is_empty() {
             return None;
         }
         // Without a correction a motion leaves its constraints, some of them fast.

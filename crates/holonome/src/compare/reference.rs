@@ -54,7 +54,7 @@ const TOLERANCES: [(f64, f64); 2] = [(1e-15, 1e-14), (1e-12, 1e-11)];
 
 /// Reason if the computations part although neither failed.
 const PARTED: &str = "the two computations part, as where trajectories separate exponentially";
-const REDUNDANT: &str = "the constraints are redundant, and both methods solve for multipliers";
+const SINGULAR: &str = "the constraints are singular, and both methods solve for multipliers";
 fn parted_at_once() -> String {
     let reference = option("reference");
     format!("the start is not where {reference} aims, and each computation takes its own way there")
@@ -94,8 +94,8 @@ impl Reference {
         (rtol, checked_at): (f64, f64),
         monitor: &Monitor<'_>,
     ) -> Result<Reference, Error> {
-        let redundant = !problem.examined.redundant.is_empty();
-        let corrects = redundant || invariants_hold(problem);
+        let singular = !problem.examined.singular.is_empty();
+        let corrects = singular || invariants_hold(problem);
         let treatment = if corrects { MethodTreatment::Corrected } else { MethodTreatment::Plain };
         let [method, checked_by] = ["dop853", "tsit5"].map(|name| {
             let scheme = Scheme::named(name).expect("a registered scheme");
@@ -109,8 +109,8 @@ impl Reference {
             end: common.until,
             ..Reference::default()
         };
-        if redundant {
-            reference.reason = Some(REDUNDANT.to_string());
+        if singular {
+            reference.reason = Some(SINGULAR.to_string());
             return Ok(reference);
         }
         let run =

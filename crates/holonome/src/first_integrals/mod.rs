@@ -240,6 +240,6 @@ fn refusal(problem: &Problem) -> Error {
         None if problem.examined.rows.is_some() => Error::option(format!(
             "the model is too large for a search of its first integrals; {smaller}"
         )),
-        None => Error::option("the model has no field: its constraints are redundant"),
+        None => Error::option("the model has no field: its constraints are singular"),
     }
 }

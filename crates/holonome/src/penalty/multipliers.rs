@@ -238,6 +238,11 @@ impl MeanMultipliers {
         self
     }
 
+    /// Length of the state.
+    pub fn dimension(&self) -> usize {
+        self.dimension
+    }
+
     /// Number of multipliers: one for each component of each constraint.
     pub fn count(&self) -> usize {
         self.count

@@ -1,10 +1,9 @@
 //! Recording of many samples at once: the recorded quantities of several samples are computed in
 //! the lanes of one call, and stored array by array.
 
-use super::{Place, RecordedArrays};
+use super::{Place, RecordedArrays, SampleMultipliers};
 use crate::backend;
 use crate::kernels::{CompiledSystem, WideBound, WideMonitor};
-use crate::penalty::MeanMultipliers;
 use holonome_integrate::ensemble::{gather, scatter};
 use holonome_integrate::system::System;
 use holonome_integrate::vector::copy_rows;
@@ -16,8 +15,8 @@ pub(crate) struct Batch {
     dimension: usize,
     width: usize,
     quantities: WideBound,
-    /// The multipliers of a penalised run.
-    means: Option<MeanMultipliers>,
+    /// Multipliers that samples do not contain as they are reported.
+    multipliers: Option<SampleMultipliers>,
     /// Monitor of the invariants, if deviations are recorded.
     monitor: Option<WideMonitor>,
     t: Vec<f64>,
@@ -33,17 +32,17 @@ pub(crate) struct Batch {
 
 impl Batch {
     /// Kernels for the quantities `recorded` of samples with `width` numbers, in a run over a
-    /// system from the targets F₀; `None` if one of them is not unrolled. Samples of a penalised
-    /// run do not contain its multipliers.
+    /// system from the targets F₀; `None` if one of them is not unrolled. `multipliers` are those
+    /// that samples do not contain as they are reported.
     pub(crate) fn new(
         recorded: &RecordedArrays,
         (system, target): (&CompiledSystem, &[f64]),
         width: usize,
-        means: Option<&MeanMultipliers>,
+        multipliers: Option<&SampleMultipliers>,
     ) -> Option<Batch> {
         let lanes = backend::lanes();
-        let means = match means {
-            Some(means) => Some(means.in_lanes(lanes)?),
+        let multipliers = match multipliers {
+            Some(multipliers) => Some(multipliers.in_lanes(lanes)?),
             None => None,
         };
         let monitors = recorded.arrays.iter().any(|array| array.place == Place::Deviations);
@@ -54,19 +53,20 @@ impl Batch {
         let dimension = system.dim();
         let mut monitored = vec![0.0; dimension * lanes];
         monitored.extend(target.iter().flat_map(|&target| std::iter::repeat_n(target, lanes)));
+        let complete = multipliers.as_ref().map_or(width, |of| of.dimension() + of.count());
         Some(Batch {
             lanes,
             dimension,
             width,
             t: vec![0.0; lanes],
-            x: vec![0.0; (width + means.as_ref().map_or(0, MeanMultipliers::count)) * lanes],
+            x: vec![0.0; complete * lanes],
             values: vec![0.0; quantities.outputs() * lanes],
             monitored,
             found: vec![0.0; monitor_outputs * lanes],
             work: vec![0.0; quantities.work_len().max(monitor_work)],
             columns: vec![Vec::new(); recorded.arrays.len()],
             quantities,
-            means,
+            multipliers,
             monitor,
         })
     }
@@ -78,9 +78,11 @@ impl Batch {
         for (column, array) in self.columns.iter_mut().zip(&recorded.arrays) {
             column.resize(count * array.len, 0.0);
         }
+        // Numbers that are stored as the samples contain them.
+        let own = if self.multipliers.is_some() { self.dimension } else { width };
         let places = recorded.arrays.iter().map(|array| (array.place, array.first, array.len));
         for (column, (place, first, len)) in self.columns.iter_mut().zip(places) {
-            if place == Place::State && len > 0 && first + len <= width {
+            if place == Place::State && len > 0 && first + len <= own {
                 copy_rows((count, len), (&x[first..], width), (column, len));
             }
         }
@@ -92,9 +94,8 @@ impl Batch {
                 self.t[lane] = t[sample];
                 scatter(&x[sample * width..][..width], lanes, lane, &mut self.x);
             }
-            if let Some(means) = &self.means {
-                let (x, lambda) = self.x.split_at_mut(width * lanes);
-                means.put(&self.t, x, |lane| lane < samples, lambda);
+            if let Some(multipliers) = &self.multipliers {
+                multipliers.put(&self.t, &mut self.x, |lane| lane < samples);
             }
             self.quantities.run(&self.t, &self.x, &mut self.values, &mut self.work);
             let deviations = match &self.monitor {
@@ -107,7 +108,7 @@ impl Batch {
             };
             for (column, array) in self.columns.iter_mut().zip(&recorded.arrays) {
                 let numbers = match array.place {
-                    Place::State if array.first + array.len <= width => continue,
+                    Place::State if array.first + array.len <= own => continue,
                     Place::State => &self.x[..],
                     Place::Kernel => &self.values[..],
                     Place::Deviations => deviations,

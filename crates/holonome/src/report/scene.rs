@@ -114,7 +114,7 @@ impl Scene {
             }
         }
         let rods = Rods::new(model, &point_of);
-        for constraint in &model.constraints {
+        for constraint in model.imposed_constraints() {
             for (output, rod) in rods.of(constraint).into_iter().enumerate() {
                 debug_assert!(output < constraint.members);
                 match rod {

@@ -187,13 +187,14 @@ impl Simulation {
             trajectory,
             recorded,
             measuring,
-            penalty,
+            multipliers,
             ..
         } = self;
         let Trajectory { system, step, program, state, .. } = trajectory;
-        let multipliers = penalty.as_ref().and_then(|penalty| penalty.multipliers.as_ref());
-        let (of_run, recorded) =
-            ((&*plan, &groups[..], &**system), (&*recorded, measuring.as_ref(), multipliers));
+        let (of_run, recorded) = (
+            (&*plan, &groups[..], &**system),
+            (&*recorded, measuring.as_ref(), multipliers.as_ref()),
+        );
         let deviations = Deviations::new(&**system, &state.target);
         let mut recorder = Recorder::new(of_run, recorded, deviations, output, pieces, watch);
         let model = &problem.model;

@@ -8,13 +8,16 @@ use crate::error::Error;
 use crate::feedback::{feedback_system, refuse_unstable};
 use crate::heat_bath;
 use crate::kernels::{CompiledStep, CompiledSystem, Mend, StateVectors, StepSource};
+use crate::least_norm::LeastNorm;
 use crate::options::{Gains, RunOptions};
 use crate::output::RunFolder;
 use crate::penalty::{self, MeanMultipliers, Penalised};
 use crate::policy::{ALIKE_MASSES, LONGEST_STEP};
 use crate::problem::Problem;
 use crate::pulses;
-use crate::recording::{InitialValues, Measuring, RecordedArray, RecordedArrays};
+use crate::recording::{
+    InitialValues, Measuring, RecordedArray, RecordedArrays, SampleMultipliers,
+};
 use crate::step::{MethodSettings, Program, Start, extension};
 use holonome_integrate::method::{Method, MethodTreatment};
 use holonome_integrate::plan::{Gain, Plan};
@@ -149,6 +152,11 @@ impl Simulation {
         let field = form.into_field();
         let of_field = field.as_deref();
         let measuring = Measuring::new(&problem.model, of_field, multipliers, &plan, &options)?;
+        let means = penalty.as_mut().and_then(|penalty| penalty.multipliers.take());
+        let redundancy = problem.model.redundancy.as_ref().filter(|_| multipliers > 0);
+        let least = redundancy.map(|of| LeastNorm::new(&problem.model, of));
+        let multipliers =
+            means.map(SampleMultipliers::Mean).or(least.map(SampleMultipliers::Least));
         problem.model.forget();
         Ok(Simulation {
             problem,
@@ -166,6 +174,7 @@ impl Simulation {
             measuring,
             gain_text,
             penalty,
+            multipliers,
             initial,
             settable: None,
             failed: None,
@@ -197,8 +206,8 @@ fn treated(
     let problem = heat_bath::apply(problem, &method, options, warnings)?;
     let (mut problem, penalty) = penalty::apply(problem, &method, options, warnings, follow)?;
     problem.examined.leave_out(left_out);
-    if let Some(redundancy) = problem.redundancy() {
-        return Err(redundancy);
+    if let Some(singularity) = problem.singularity() {
+        return Err(singularity);
     }
     if let Some(too_large) = &problem.examined.too_large {
         let set = option("set");

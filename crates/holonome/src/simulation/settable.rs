@@ -126,8 +126,7 @@ impl Simulation {
         if let Some(measuring) = &mut self.measuring {
             measuring.kernel.rebind(parameters);
         }
-        let multipliers = self.penalty.as_mut().and_then(|penalty| penalty.multipliers.as_mut());
-        if let Some(multipliers) = multipliers {
+        if let Some(multipliers) = &mut self.multipliers {
             multipliers.rebind(0, parameters);
         }
         let program = self.trajectory.program.as_ref().zip(self.plan.fixed_step());

@@ -32,7 +32,7 @@ impl VectorField {
     /// Compile the field of `problem`.
     ///
     /// # Errors
-    /// If the model has no field: its constraints are redundant, or its mass matrix is singular.
+    /// If the model has no field: its constraints are singular, or its mass matrix is singular.
     pub fn new(problem: Problem) -> Result<VectorField, Error> {
         let method = Method::plain(Scheme::named("rk4").expect("a registered scheme"));
         // Nothing is run, so any step and end will do.

@@ -1,7 +1,7 @@
 //! Lagrange multipliers of a program: their registers, and their values at a state between two
 //! steps.
 
-use holonome_model::elaborate::model::{Model, Quantity};
+use holonome_model::elaborate::model::{Component, Model, Quantity, multipliers};
 
 /// Multipliers of a model's constraints.
 #[derive(Clone)]
@@ -11,30 +11,42 @@ pub struct Multipliers {
     /// Places in the memory of the multipliers at the end of a step. Empty for SHAKE, where those
     /// at the start act for the whole step.
     end: Vec<u32>,
-    /// Constraints, in the model's order.
+    /// Imposed constraints, in the model's order.
     families: Vec<Family>,
+    /// Number of components of all constraints as stated.
+    count: usize,
 }
 
-/// Components of a family of constraints, which are the same for all members.
+/// A constraint, or a part of one of which other equations follow from the others.
 #[derive(Clone)]
 struct Family {
     members: usize,
-    /// Number of scalar constraints of a member.
-    width: usize,
-    /// For each component of a member, the number of its scalar constraint and its share of that
-    /// multiplier.
-    components: Vec<Option<(usize, f64)>>,
+    /// Place of the first component of the constraint as stated, and their number for each member.
+    first: usize,
+    stride: usize,
+    /// Numbers of the members of a part among those of the constraint.
+    numbers: Option<Vec<u32>>,
+    /// For each scalar constraint of a member, its share in each component of the member.
+    shares: Vec<Vec<(usize, f64)>>,
 }
 
 impl Multipliers {
     /// Multipliers of a step that has recorded them in these registers and places.
     pub fn new(start: Vec<u32>, end: Vec<u32>, model: &Model) -> Multipliers {
-        let families = if start.is_empty() {
-            Vec::new()
-        } else {
-            model.constraints.iter().map(Family::of).collect()
+        if start.is_empty() {
+            return Multipliers { start, end, families: Vec::new(), count: 0 };
+        }
+        let places = multipliers(model.imposed_constraints(), 0);
+        let count = places.last().map_or(0, |(last, first)| first + last.functional.outputs);
+        let of = |(k, constraint): (usize, &Quantity)| match &model.redundancy {
+            None => Family::of(constraint, places[k].1, None),
+            Some(redundancy) => {
+                let (stated, members) = &redundancy.parts[k];
+                Family::of(constraint, places[*stated].1, Some(members.clone()))
+            }
         };
-        Multipliers { start, end, families }
+        let families = model.constraints.iter().enumerate().map(of).collect();
+        Multipliers { start, end, families, count }
     }
 
     /// These multipliers with those at the start of a step one after the other.
@@ -49,7 +61,7 @@ impl Multipliers {
 
     /// Number of multipliers of all components.
     pub fn count(&self) -> usize {
-        self.families.iter().map(|family| family.members * family.components.len()).sum()
+        self.count
     }
 
     /// Length of the step whose start gives the multipliers at a state; 0 if no step is needed. The
@@ -62,7 +74,7 @@ impl Multipliers {
     /// Put into `lambda` the multipliers at a state after a step of length `before` and before one
     /// of length `after`, to which the registers belong. They are the impulse at the state over the
     /// time that it stands for, half of either step; for equal steps, the mean of the two
-    /// multipliers that act there.
+    /// multipliers that act there. Those of equations that follow from the others are 0.
     pub fn put(
         &self,
         (before, after): (f64, f64),
@@ -80,25 +92,38 @@ impl Multipliers {
                 None => start(2.0 * after),
             }
         };
-        let (mut rest, mut first) = (lambda, 0);
-        for Family { members, width, components } in &self.families {
-            let (these, others) = rest.split_at_mut(members * components.len());
-            for member in these.chunks_exact_mut(components.len().max(1)) {
-                for (lambda, component) in member.iter_mut().zip(components) {
-                    *lambda = component.map_or(0.0, |(scalar, part)| {
-                        part * impulse(first + scalar) / (before + after)
-                    });
+        lambda.fill(0.0);
+        let mut scalar = 0;
+        for Family { members, first, stride, numbers, shares } in &self.families {
+            for member in 0..*members {
+                let number = numbers.as_ref().map_or(member, |numbers| numbers[member] as usize);
+                let of_member = &mut lambda[first + stride * number..][..*stride];
+                for of_scalar in shares {
+                    for &(component, share) in of_scalar {
+                        of_member[component] = share * impulse(scalar) / (before + after);
+                    }
+                    scalar += 1;
                 }
-                first += width;
             }
-            rest = others;
         }
     }
 }
 
 impl Family {
-    fn of(constraint: &Quantity) -> Family {
-        let (width, components) = (constraint.components.len(), constraint.shares());
-        Family { members: constraint.members, width, components }
+    /// Family of a constraint whose components as stated begin at `first`. Two equal components of a
+    /// symmetric matrix have half of one multiplier each, so that Σ λ_ij ∂g_ij over all components is
+    /// the force.
+    fn of(constraint: &Quantity, first: usize, numbers: Option<Vec<u32>>) -> Family {
+        let share = |component: &Component| {
+            let offsets = component.offsets(constraint.shape);
+            offsets.map(|offset| (offset, 1.0 / component.multiplicity)).collect()
+        };
+        Family {
+            members: constraint.members,
+            first,
+            stride: constraint.shape.len(),
+            numbers,
+            shares: constraint.components.iter().map(share).collect(),
+        }
     }
 }

@@ -4,9 +4,8 @@ use super::Sweep;
 use super::lanes::{LaneSteps, SweepLanes};
 use crate::error::StartError;
 use crate::kernels::{CompiledSystem, LaneQuantities, Parametric, Quantities, WideRates};
-use crate::penalty::MeanMultipliers;
 use crate::pulses::pulses;
-use crate::recording::{Measuring, MeasuringScratch, Place, with_multipliers};
+use crate::recording::{Measuring, MeasuringScratch, Place, SampleMultipliers, with_multipliers};
 use crate::simulation::{From, MANY_TIMES, Running, Simulation, Trajectory};
 use crate::summary::{Relative, size_of_terms};
 use holonome_integrate::averages::{Averages, Mean};
@@ -124,7 +123,7 @@ struct Collector<'a> {
     parameters: Vec<f64>,
     recorded: Box<dyn Quantities>,
     recorded_for: Option<usize>,
-    multipliers: Option<MeanMultipliers>,
+    multipliers: Option<SampleMultipliers>,
     extended: Vec<f64>,
     values: Vec<f64>,
     work: Vec<f64>,
@@ -140,7 +139,7 @@ impl<'a> Collector<'a> {
         let rows = sweep.widths().into_iter().map(|width| vec![f64::NAN; width * count]).collect();
         let base = &simulation.problem.model.parameter_values;
         let recorded = simulation.recorded.kernel.rebound(base);
-        let multipliers = simulation.recorded_means();
+        let multipliers = simulation.recorded_multipliers();
         Collector {
             sweep,
             simulation,
@@ -412,7 +411,7 @@ impl<'a> Worker<'a> {
 /// A state followed by as many numbers as kernels may read: its multipliers, or zeros that nothing
 /// reads.
 fn complete<'x>(
-    multipliers: Option<&MeanMultipliers>,
+    multipliers: Option<&SampleMultipliers>,
     t: f64,
     x: &'x [f64],
     width: usize,
@@ -453,7 +452,7 @@ impl Observer for Single<'_, '_> {
 fn in_lanes<'a, L: LaneSystem>(
     sweep: &'a Sweep,
     lanes: &L,
-    SweepLanes { recorded, measured, means, rates: wide_rates, .. }: &SweepLanes,
+    SweepLanes { recorded, measured, multipliers, rates: wide_rates, .. }: &SweepLanes,
     collector: &mut Collector<'a>,
 ) -> Result<(), StartError> {
     let simulation = &sweep.simulation;
@@ -478,7 +477,7 @@ fn in_lanes<'a, L: LaneSystem>(
         nearest: vec![Singularity::default(); count],
         followed: vec![Independence::new(system).followed(lanes.least_followed(), 0); k],
         taken_up: vec![false; k],
-        recording: Recording::new(recorded, means.clone(), width, k),
+        recording: Recording::new(recorded, multipliers.clone(), width, k),
         measuring: measured
             .clone()
             .zip(simulation.measuring.as_ref())
@@ -527,8 +526,8 @@ struct Recording {
     t: Vec<f64>,
     /// States with their multipliers.
     x: Vec<f64>,
-    /// Multipliers of penalised trajectories.
-    means: Option<MeanMultipliers>,
+    /// Multipliers that samples do not contain as they are reported.
+    multipliers: Option<SampleMultipliers>,
     values: Vec<f64>,
     work: Vec<f64>,
 }
@@ -537,7 +536,7 @@ impl Recording {
     /// Recording of states and their multipliers, `width` numbers, in `k` lanes.
     fn new(
         kernel: &LaneQuantities,
-        means: Option<MeanMultipliers>,
+        multipliers: Option<SampleMultipliers>,
         width: usize,
         k: usize,
     ) -> Recording {
@@ -547,7 +546,7 @@ impl Recording {
             kernel: kernel.clone(),
             t: vec![0.0; k],
             x: vec![0.0; width * k],
-            means,
+            multipliers,
         }
     }
 }
@@ -728,12 +727,11 @@ impl<L: LaneSystem> Trajectories<L::Bound> for LaneTrajectories<'_, '_, L> {
         }
         let wanted = |lane: usize| of.iter().any(|of| of.lane == lane);
         recording.x[..x.len()].copy_from_slice(x);
-        if let Some(means) = &mut recording.means {
+        if let Some(multipliers) = &mut recording.multipliers {
             for of in of {
-                means.rebind(of.lane, self.collector.parameters_at(of.trajectory));
+                multipliers.rebind(of.lane, self.collector.parameters_at(of.trajectory));
             }
-            let (x, lambda) = recording.x.split_at_mut(x.len());
-            means.put(&recording.t, x, wanted, lambda);
+            multipliers.put(&recording.t, &mut recording.x, wanted);
         }
         let Recording { kernel, t, x, values, work, .. } = recording;
         let outputs = simulation.measuring.as_ref().map(|measuring| &measuring.outputs);

@@ -2,7 +2,7 @@
 
 use super::Sweep;
 use crate::kernels::{CompiledLanes, LaneQuantities, WideRates};
-use crate::penalty::MeanMultipliers;
+use crate::recording::SampleMultipliers;
 use crate::step::{ProgramLanes, Start};
 use holonome_integrate::ensemble::LaneSystem;
 
@@ -13,8 +13,8 @@ pub(super) struct SweepLanes {
     pub recorded: LaneQuantities,
     /// Measured quantities.
     pub measured: Option<LaneQuantities>,
-    /// Multipliers of a penalised ensemble that records them.
-    pub means: Option<MeanMultipliers>,
+    /// Multipliers that samples do not contain as they are reported, if they are recorded.
+    pub multipliers: Option<SampleMultipliers>,
     /// Rates of the claims.
     pub rates: WideRates,
 }
@@ -52,15 +52,15 @@ impl SweepLanes {
             LaneQuantities::new(&*measuring.kernel, (width, measuring.numbers), lanes)
         });
         let recorded = LaneQuantities::new(&*recorded.kernel, (width, recorded.outputs), lanes);
-        let means = match simulation.recorded_means() {
-            Some(means) => Some(means.in_lanes(lanes)?),
+        let multipliers = match simulation.recorded_multipliers() {
+            Some(multipliers) => Some(multipliers.in_lanes(lanes)?),
             None => None,
         };
         Some(SweepLanes {
             steps,
             recorded,
             measured,
-            means,
+            multipliers,
             rates: simulation.trajectory.system.wide_rates(lanes)?,
         })
     }

@@ -19,7 +19,7 @@ pub(super) fn constraints_met(
     out: &mut Vec<Diagnostic>,
 ) -> Vec<String> {
     let mut off = Vec::new();
-    if model.constraints.is_empty() {
+    if model.imposed_constraints().is_empty() {
         return off;
     }
     let check = Constraints::new(model, scales, &Interpreter);
@@ -27,7 +27,7 @@ pub(super) fn constraints_met(
         if miss.residual.is_undefined() {
             return; // reported already
         }
-        let quantity = &model.constraints[miss.constraint];
+        let quantity = &model.imposed_constraints()[miss.constraint];
         off.push(quantity.name.clone());
         let diagnostic =
             Diagnostic::error(format!("the initial state does not meet {miss}"), quantity.span, "not met at the start")
@@ -72,7 +72,7 @@ pub(super) fn row_hidden_met(
 
 /// Finding of a missed hidden constraint.
 fn hidden_missed(model: &Model, miss: &Miss, off: &[String]) -> Option<Diagnostic> {
-    let quantity = &model.constraints[miss.constraint];
+    let quantity = &model.imposed_constraints()[miss.constraint];
     if miss.residual.is_undefined() || off.contains(&quantity.name) {
         return None;
     }

@@ -88,7 +88,7 @@ pub struct Constraints {
 impl Constraints {
     /// All constraints of `model`, with the scales of its states.
     pub fn new(model: &Model, scales: &Scales, backend: &dyn Backend) -> Constraints {
-        Constraints::of(model, scales, (0..model.constraints.len()).collect(), backend)
+        Constraints::of(model, scales, (0..model.imposed_constraints().len()).collect(), backend)
     }
 
     /// The constraints that may be met in one trajectory of an ensemble and not in another.
@@ -99,12 +99,13 @@ impl Constraints {
             Source::Parameter => start.parameters.get(entry as usize) == Some(&true),
             Source::Number => false,
         };
-        let varies =
-            |k: &usize| model.constraints[*k].functional.reads_marked(differs).contains(&true);
+        let varies = |k: &usize| {
+            model.imposed_constraints()[*k].functional.reads_marked(differs).contains(&true)
+        };
         Constraints::of(
             model,
             scales,
-            (0..model.constraints.len()).filter(varies).collect(),
+            (0..model.imposed_constraints().len()).filter(varies).collect(),
             backend,
         )
     }
@@ -114,10 +115,10 @@ impl Constraints {
             let (graph, roots) = with_sizes(term);
             Template::new(&graph, &roots, 2 * term.slots.len(), backend)
         };
-        let terms = |k: usize| &model.constraints[k].functional.terms;
+        let terms = |k: usize| &model.imposed_constraints()[k].functional.terms;
         let list: Vec<(usize, Vec<Template>)> =
             list.into_iter().map(|k| (k, terms(k).iter().map(template).collect())).collect();
-        let outputs = |k: usize| model.constraints[k].functional.outputs;
+        let outputs = |k: usize| model.imposed_constraints()[k].functional.outputs;
         let work = list
             .iter()
             .map(|(k, templates)| 2 * outputs(*k) + work_len(templates))
@@ -145,7 +146,7 @@ impl Constraints {
         let (scale, work) = work.split_at_mut(x.len());
         self.scales.put(x, scale);
         for (constraint, templates) in &self.list {
-            let quantity = &model.constraints[*constraint];
+            let quantity = &model.imposed_constraints()[*constraint];
             let functional = &quantity.functional;
             let (values, work) = work.split_at_mut(functional.outputs);
             let (sizes, work) = work.split_at_mut(functional.outputs);
@@ -222,7 +223,8 @@ impl HiddenConstraints {
     ) -> HiddenConstraints {
         let first = field.constraints / 2;
         let of_group = |group: &InvariantGroup| {
-            let constraint = model.constraints.iter().position(|q| q.name == group.name)?;
+            let constraint =
+                model.imposed_constraints().iter().position(|q| q.name == group.name)?;
             let rows = |member: Member| member.into_iter().map(|(row, _)| row - first).collect();
             Some((constraint, group.members.iter().map(rows).collect()))
         };
@@ -319,7 +321,7 @@ impl HiddenConstraints {
             };
             found(Miss {
                 constraint: *constraint,
-                member: model.constraints[*constraint].member_name(member),
+                member: model.imposed_constraints()[*constraint].member_name(member),
                 residual: Residual::Hidden(self.formula, values[row]),
                 reads: self.columns[row].clone(),
             });
@@ -395,7 +397,9 @@ pub(super) fn row_hidden_misses(
     found: &mut dyn FnMut(Miss),
 ) {
     for group in groups.iter().filter(|g| g.kind == InvariantKind::Hidden) {
-        let Some(constraint) = model.constraints.iter().position(|q| q.name == group.name) else {
+        let Some(constraint) =
+            model.imposed_constraints().iter().position(|q| q.name == group.name)
+        else {
             continue;
         };
         let missed = |row_number: usize| {
@@ -412,7 +416,7 @@ pub(super) fn row_hidden_misses(
         let worst =
             missed.reduce(|a, b| if size(b.1).total_cmp(&size(a.1)).is_gt() { b } else { a });
         let Some((member, row_number)) = worst else { continue };
-        let member = model.constraints[constraint].member_name(member);
+        let member = model.imposed_constraints()[constraint].member_name(member);
         let residual = Residual::Hidden(VELOCITY_ALONG, values[row_number]);
         let reads = pattern.row(row_number).columns().collect();
         found(Miss { constraint, member, residual, reads });

@@ -42,10 +42,14 @@ pub const SPAN: (f64, f64) = (0.0, 100.0);
 pub struct Examined {
     /// Findings: errors, and warnings about observables.
     pub diagnostics: Vec<Diagnostic>,
-    /// Redundant constraints: an error for methods that solve for multipliers, a warning otherwise.
-    pub redundant: Vec<Diagnostic>,
-    /// Components of constraints that `redundant` names.
+    /// Constraints that depend on each other at the start, and not wherever they hold: an error for
+    /// methods that solve for multipliers, a warning otherwise.
+    pub singular: Vec<Diagnostic>,
+    /// Components of constraints that depend on the others at the start.
     pub dependence: Dependence,
+    /// The model that is examined in place of the given one, whose constraints are redundant:
+    /// without the equations that follow from the others.
+    pub independent: Option<Derived>,
     /// The unrolled field with its invariants, if there is one.
     pub field: Option<(Arc<Field>, Structure)>,
     /// The field over rows, if the model is so large that it is run over rows.
@@ -109,8 +113,9 @@ pub fn examine_by(backend: &dyn Backend, derived: &Derived, span: (f64, f64)) ->
     let model: &Model = derived;
     let mut found = Examined {
         diagnostics: Vec::new(),
-        redundant: Vec::new(),
+        singular: Vec::new(),
         dependence: Dependence::default(),
+        independent: None,
         field: None,
         rows: None,
         too_large: None,
@@ -134,7 +139,7 @@ pub fn examine_by(backend: &dyn Backend, derived: &Derived, span: (f64, f64)) ->
         if let Some(off) = off {
             examine_rows((model, field), &scales, &off, span, backend, &mut found);
         }
-        return found;
+        return without_implied(backend, model, found, span);
     }
     let Some(off) = values() else { return found };
     let Written { unrolled, .. } = match derived.written() {
@@ -156,7 +161,10 @@ pub fn examine_by(backend: &dyn Backend, derived: &Derived, span: (f64, f64)) ->
             model.dimension(),
             &model.parameter_values,
         );
-        found.dependence = redundancy(model, &scales, &|t, x| probe.at(t, x), &mut found.redundant);
+        (found.dependence, found.singular) = redundancy(model, &scales, &|t, x| probe.at(t, x));
+        if found.dependence.is_redundant() {
+            return without_implied(backend, model, found, span);
+        }
     }
     let extended = match derived.field() {
         Ok(extended) => extended,
@@ -165,8 +173,8 @@ pub fn examine_by(backend: &dyn Backend, derived: &Derived, span: (f64, f64)) ->
             return found;
         }
         Err(NoMechanics::Irregular(reason)) => {
-            // Redundant constraints make the brackets singular: one mistake, one finding.
-            if found.redundant.is_empty() && off.is_empty() {
+            // Dependent constraints make the brackets singular: one mistake, one finding.
+            if found.singular.is_empty() && off.is_empty() {
                 found.diagnostics.push(irregular(model, &reason));
             }
             return found;
@@ -181,12 +189,30 @@ pub fn examine_by(backend: &dyn Backend, derived: &Derived, span: (f64, f64)) ->
             evaluate(&field.graph, &field.field, model.t0, &model.initial, &model.parameter_values);
         field_is_finite(model, &values, &mut found.diagnostics);
     }
-    if found.is_sound() && found.redundant.is_empty() && found.off_set.is_empty() {
+    if found.is_sound() && found.singular.is_empty() && found.off_set.is_empty() {
         integrals_hold(model, &extended.0, span, &mut found);
     }
     let (field, structure) = extended;
     found.field = Some((Arc::new(field), structure));
     found
+}
+
+/// Examination of `model` without the equations that follow from the others, if `found` has such
+/// equations; else `found`.
+fn without_implied(
+    backend: &dyn Backend,
+    model: &Model,
+    found: Examined,
+    span: (f64, f64),
+) -> Examined {
+    if !found.dependence.is_redundant() {
+        return found;
+    }
+    let independent = Derived::new(model.without_implied(&found.dependence.numbers));
+    let mut examined = examine_by(backend, &independent, span);
+    // All other findings are found again.
+    examined.diagnostics.extend(found.singular);
+    Examined { dependence: found.dependence, independent: Some(independent), ..examined }
 }
 
 /// Results of both functions, the first on a thread of its own if the system provides one.
@@ -246,11 +272,12 @@ fn examine_rows(
                     rows.map(|row| row.values(&entries).collect::<Row>()).collect::<Vec<Row>>(),
                 )
             };
-            found.dependence = redundancy(model, scales, &functions, &mut found.redundant);
+            (found.dependence, found.singular) = redundancy(model, scales, &functions);
         }
     }
     if found.is_sound()
-        && found.redundant.is_empty()
+        && found.singular.is_empty()
+        && !found.dependence.is_redundant()
         && found.off_set.is_empty()
         && !model.integrals.is_empty()
     {

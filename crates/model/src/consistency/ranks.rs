@@ -1,12 +1,13 @@
 //! Check for constraints whose gradients or brackets are rank deficient.
 
-use crate::elaborate::model::{Model, Quantity};
+use crate::elaborate::model::{Model, Quantity, component_suffix};
 use crate::scales::{Scales, in_units};
 use crate::syntax::diagnostic::Diagnostic;
 use crate::syntax::span::Span;
 use crate::treatment::structure::{Irregular, Values, onto_zeros, spread_around};
 use holonome_linear::gram::{Gram, Row};
 use holonome_words::option;
+use std::collections::BTreeSet;
 
 /// Part of its size by which a component of a nearby point moves. Constraints that hold to first
 /// order only are off there by its square, or a higher power.
@@ -29,14 +30,16 @@ pub struct Dependence {
     /// Components that the other constraints imply; without them, all left out at once, the model
     /// is the same.
     pub implied: Vec<String>,
+    /// Their numbers, counted over the components of all constraints, ascending.
+    pub numbers: Vec<usize>,
     /// Components that the other constraints do not imply: the configuration is singular.
     pub singular: Vec<String>,
 }
 
 impl Dependence {
-    /// True if there are none.
-    pub fn is_empty(&self) -> bool {
-        self.implied.is_empty() && self.singular.is_empty()
+    /// True if equations can be left out: some follow from the others, and none is singular.
+    pub fn is_redundant(&self) -> bool {
+        !self.implied.is_empty() && self.singular.is_empty()
     }
 }
 
@@ -53,21 +56,15 @@ impl Scalar<'_> {
         self.quantity.member_name(self.member)
     }
 
-    /// Name as an index would write it: `a[2]`, `d[3,4]`, `joint[3][2]`.
+    /// Name of the component: `a.y`, `d[3,4]`, `joint[3].y`.
     fn name(&self) -> String {
-        let suffix = match self.quantity.shape.dimensions()[..] {
-            [_, columns] => {
-                format!("[{},{}]", self.offset / columns + 1, self.offset % columns + 1)
-            }
-            [_] => format!("[{}]", self.offset + 1),
-            _ => String::new(),
-        };
-        self.member_name() + &suffix
+        self.member_name() + &component_suffix(self.quantity.shape, self.offset)
     }
 }
 
-/// Reports constraints whose gradients depend on those of the others at the initial state, which
-/// lies on the set. `functions` gives the values and gradients of the constraints at (t, x).
+/// Finds constraints whose gradients depend on those of the others at the initial state, which lies
+/// on the set, and reports them. `functions` gives the values and gradients of the constraints at
+/// (t, x).
 ///
 /// A constraint that depends on the others there is redundant if it holds wherever they hold.
 /// Whether it does is seen at nearby points of their set; near the initial state they are
@@ -76,15 +73,14 @@ pub(super) fn redundancy(
     model: &Model,
     scales: &Scales,
     functions: &dyn Fn(f64, &[f64]) -> Values,
-    out: &mut Vec<Diagnostic>,
-) -> Dependence {
+) -> (Dependence, Vec<Diagnostic>) {
     let x = &model.initial;
     let units = scales.units(x);
     let rows = in_units(&functions(model.t0, x).1, &units);
     // In their own order the constraints of a tree fill in the factor, so the test takes another
     // order.
     if Gram::new(&rows, 0.0).dependent().is_empty() {
-        return Dependence::default();
+        return Default::default();
     }
     let gram = Gram::in_order(&rows);
     let dependent = gram.dependent();
@@ -109,21 +105,50 @@ pub(super) fn redundancy(
     };
     let (implied, singular): (Vec<usize>, Vec<usize>) =
         dependent.iter().partition(|&&row| near.implies(row));
+    let mut found = Vec::new();
     if !implied.is_empty() {
-        let by: Vec<Scalar> = implied.iter().flat_map(|&row| others(row)).collect();
-        out.push(redundant(&implied.iter().map(|&row| scalars[row]).collect::<Vec<_>>(), &by));
+        // Near the initial state more multipliers may be undetermined than there.
+        let there = |x: &Vec<f64>| Gram::in_order(&in_units(&functions(model.t0, x).1, &units));
+        let nearby: Vec<Gram> = near.points.iter().map(there).collect();
+        let members = |&row: &usize| -> BTreeSet<usize> {
+            let all = std::iter::once(&gram).chain(&nearby);
+            let others = all.flat_map(|gram| gram.combination(row)).map(|(other, _)| other);
+            others.chain([row]).collect()
+        };
+        let loops: Vec<Vec<usize>> =
+            joined(implied.iter().map(members)).into_iter().map(Vec::from_iter).collect();
+        found.push(redundant(&scalars, &implied, &loops));
     }
     for &row in &singular {
-        out.push(singular_at(scalars[row], &others(row), near.regular));
+        found.push(singular_at(scalars[row], &others(row), near.regular));
     }
     let names = |rows: &[usize]| rows.iter().map(|&row| scalars[row].name()).collect();
-    Dependence { implied: names(&implied), singular: names(&singular) }
+    let (named, singular) = (names(&implied), names(&singular));
+    (Dependence { implied: named, numbers: implied, singular }, found)
+}
+
+/// Sets of which those with common members are joined.
+fn joined(sets: impl Iterator<Item = BTreeSet<usize>>) -> Vec<BTreeSet<usize>> {
+    let mut all: Vec<BTreeSet<usize>> = Vec::new();
+    for mut set in sets {
+        all.retain_mut(|other| {
+            let apart = other.is_disjoint(&set);
+            if !apart {
+                set.append(other);
+            }
+            apart
+        });
+        all.push(set);
+    }
+    all
 }
 
 /// Constraints at points near the initial state.
 struct Nearby {
     /// Rows that do not vanish on the set of the independent ones.
     not_implied: Vec<usize>,
+    /// Points of the set of the independent ones.
+    points: Vec<Vec<f64>>,
     /// True if more constraints are independent at points of the set of all.
     regular: bool,
 }
@@ -142,10 +167,10 @@ impl Nearby {
             let kept = (0..values.len()).filter(keeps);
             kept.map(|row| (values[row], rows[row].clone())).unzip()
         };
-        let (mut not_implied, mut seen, mut regular) = (Vec::new(), false, false);
+        let (mut not_implied, mut points, mut regular) = (Vec::new(), Vec::new(), false);
         for start in spread_around(scales, &model.initial, NEARBY, POINTS, 0x4e42) {
             if let Some(x) = onto_zeros(&independent, model.t0, &start, units) {
-                seen = true;
+                points.push(x.clone());
                 let (values, rows) = functions(model.t0, &x);
                 let is_met = |row: usize| values[row].abs() <= MET * size(&rows[row]);
                 not_implied.extend(dependent.iter().filter(|row| !is_met(**row)));
@@ -158,11 +183,11 @@ impl Nearby {
                 regular |= of.max(vanishing) < dependent.len();
             }
         }
-        if !seen {
+        if points.is_empty() {
             // Nothing is known, so nothing may be left out.
             not_implied.extend(dependent);
         }
-        Nearby { not_implied, regular }
+        Nearby { not_implied, points, regular }
     }
 
     fn implies(&self, row: usize) -> bool {
@@ -170,12 +195,19 @@ impl Nearby {
     }
 }
 
-/// Names in quotes, joined by commas and a last "and".
-fn listed(names: &[String]) -> String {
-    let quoted: Vec<String> = names.iter().map(|name| format!("'{name}'")).collect();
-    match quoted.split_last() {
+/// Maximum number of names in a list.
+const MOST_NAMES: usize = 12;
+
+/// Names, joined by commas and a last "and"; of many, the first ones and the number of the others.
+fn listed(mut names: Vec<String>) -> String {
+    if names.len() > MOST_NAMES {
+        let others = names.len() - MOST_NAMES + 1;
+        names.truncate(MOST_NAMES - 1);
+        names.push(format!("{others} others"));
+    }
+    match names.split_last() {
         Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
-        _ => quoted.concat(),
+        _ => names.concat(),
     }
 }
 
@@ -202,31 +234,49 @@ fn beside(mut diagnostic: Diagnostic, scalars: &[Scalar], own: Span, label: &str
     diagnostic
 }
 
-/// Finding of constraints that the others imply.
-fn redundant(scalars: &[Scalar], by: &[Scalar]) -> Diagnostic {
-    let names: Vec<String> = scalars.iter().map(Scalar::name).collect();
-    let (one, own) = (names.len() == 1, scalars[0].quantity.span);
-    let holds = if one { "it holds" } else { "they hold" };
-    let reason = match &members(by)[..] {
-        [] => format!("{holds} everywhere"),
-        [by] => format!("{holds} wherever {by} does"),
-        by => format!("{holds} wherever {} do", by.join(", ")),
+/// Finding of the equations `implied` among all, ascending; the rows of each loop determine no
+/// multipliers of their own.
+fn redundant(all: &[Scalar], implied: &[usize], loops: &[Vec<usize>]) -> Diagnostic {
+    let those = |rows: &[usize]| rows.iter().map(|&row| all[row]).collect::<Vec<_>>();
+    let scalars = those(implied);
+    let others = loops.iter().flatten().copied().filter(|row| implied.binary_search(row).is_err());
+    let by = those(&others.collect::<Vec<_>>());
+    let own = scalars[0].quantity.span;
+    let names: Vec<String> = scalars.iter().map(|scalar| format!("'{}'", scalar.name())).collect();
+    let (subject, holds) = match scalars[..] {
+        [_] => ("constraint", "is redundant: it holds"),
+        _ => ("constraints", "are redundant: they hold"),
     };
-    let message = match one {
-        true => format!("constraint {} is redundant: {reason}", listed(&names)),
-        false => format!("constraints {} are redundant: {reason}", listed(&names)),
+    let reason = match members(&by) {
+        by if by.is_empty() => "everywhere".to_string(),
+        by => {
+            let does = if by.len() == 1 { "does" } else { "do" };
+            format!("wherever {} {does}", listed(by))
+        }
     };
+    let message = format!("{subject} {} {holds} {reason}", listed(names));
+    let of_loop = |rows: &Vec<usize>| listed(those(rows).iter().map(Scalar::name).collect());
+    let closed = match loops {
+        [one] => format!("{} close a loop", of_loop(one)),
+        many => {
+            let some = many.iter().take(MOST_LOOPS).map(of_loop).collect::<Vec<_>>().join("; ");
+            let ending = if many.len() > MOST_LOOPS { "; ..." } else { "" };
+            format!("{} loops are closed ({some}{ending})", many.len())
+        }
+    };
+    let determined = all.len() - loops.iter().map(Vec::len).sum::<usize>();
+    let rest = if determined > 0 { "; all other multipliers are determined" } else { "" };
     let label = "determines no multiplier of its own";
     let diagnostic = Diagnostic::warning(message, own, label).help(format!(
-        "leave out {} and nothing else: the motion stays the same; or make the constraints a potential, {penalty} {method} {step}; methods that solve for multipliers cannot treat redundant constraints",
-        if one { "it" } else { "exactly these, all at once" },
-        penalty = option("penalty").of("auto"),
-        method = option("method").of("gauss4"),
-        step = option("step").of("H")
+        "the motion is the same without {}; {closed}, whose multipliers are those of least norm{rest}",
+        if scalars.len() == 1 { "it" } else { "them" },
     ));
-    let diagnostic = beside(diagnostic, scalars, own, label);
-    beside(diagnostic, by, own, "already says this")
+    let diagnostic = beside(diagnostic, &scalars, own, label);
+    beside(diagnostic, &by, own, "already says this")
 }
+
+/// Maximum number of loops that a finding lists.
+const MOST_LOOPS: usize = 3;
 
 /// Finding of a constraint whose gradient depends on those of others that do not imply it;
 /// `regular` if it does not at other points of the set.

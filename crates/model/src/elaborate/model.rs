@@ -1,9 +1,11 @@
 //! The checked model: every name resolved, every formula a sum of term templates.
 
 mod components;
+mod redundancy;
 pub mod start;
 
 pub use components::component_suffix;
+pub use redundancy::Redundancy;
 
 use super::expression::{Depends, MOMENTUM, TIME, VELOCITY};
 use super::shape::Shape;
@@ -135,6 +137,19 @@ pub struct Component {
     /// Number of entries of the user's quantity that the component stands for: 2 for an
     /// off-diagonal entry of a symmetric matrix, whose twin is left out.
     pub multiplicity: f64,
+}
+
+impl Component {
+    /// Positions of the entries that it stands for, in a member of this shape.
+    pub fn offsets(&self, shape: Shape) -> impl Iterator<Item = usize> + use<> {
+        let twin = match shape {
+            Shape::Matrix(_, columns) if self.multiplicity > 1.0 => {
+                Some(self.offset % columns * columns + self.offset / columns)
+            }
+            _ => None,
+        };
+        std::iter::once(self.offset).chain(twin)
+    }
 }
 
 /// A named formula: a constraint (left minus right side), an integral, an observable.
@@ -365,8 +380,10 @@ pub struct Model {
     pub forces: Vec<Force>,
     /// Part of the potential energy in H that is called stiff, if any.
     pub stiff: Option<Functional>,
-    /// Constraints in the file's order.
+    /// Constraints in the file's order, as methods impose them.
     pub constraints: Vec<Quantity>,
+    /// Constraints as stated, if some of their equations follow from the others.
+    pub redundancy: Option<Arc<Redundancy>>,
     /// Claimed first integrals.
     pub integrals: Vec<Quantity>,
     /// Quantities that are only recorded.
@@ -481,7 +498,10 @@ impl Model {
 
     /// The constraints of the model, whether they are imposed or penalised.
     pub fn stated_constraints(&self) -> &[Quantity] {
-        self.penalty.as_ref().map_or(&self.constraints, |penalty| &penalty.constraints)
+        match &self.penalty {
+            Some(penalty) => &penalty.constraints,
+            None => self.imposed_constraints(),
+        }
     }
 
     /// Upper bound for the number of nodes of the field and the invariants, unrolled, before any

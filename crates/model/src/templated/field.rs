@@ -336,7 +336,7 @@ struct Parts<'a> {
 /// Parts of F; the sums of H come with its gradient if there are `mechanics`.
 fn parts(model: &Model, mut mechanics: Option<RowMechanics>) -> Parts<'_> {
     let rows = InvariantRows::new(model, true);
-    let (constraints, count) = (rows.constraints(), rows.count);
+    let (constraints, count) = (rows.constraints, rows.count);
     let part = |(first, source)| match source {
         InvariantSource::Monitored(functional, kept) => Some(Part {
             functional,

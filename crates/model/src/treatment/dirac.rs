@@ -354,7 +354,7 @@ fn with_invariants(
         multipliers: Vec::new(),
         invariants,
         jacobian,
-        constraints: rows.constraints(),
+        constraints: rows.constraints,
         groups: rows.groups,
     }
 }

@@ -1,10 +1,12 @@
 //! Rows of F = (constraints, hidden constraints, H, integrals): which quantities of a model they are,
-//! in which order. For a penalised model they are the monitored quantities, H_ω, integrals.
+//! in which order. For a penalised model they are the monitored quantities, H_ω, integrals. Equations
+//! that follow from the other constraints stand last, and are monitored in the groups of these.
 
 use super::penalty::MonitoredQuantity;
 use super::{InvariantGroup, InvariantKind};
-use crate::elaborate::model::{Dynamics, Model};
+use crate::elaborate::model::{Dynamics, Model, Quantity, Redundancy};
 use crate::functional::Functional;
+use holonome_linear::member_rows::Member;
 
 /// Rows of F, as they follow each other.
 pub(crate) struct InvariantRows<'a> {
@@ -14,6 +16,8 @@ pub(crate) struct InvariantRows<'a> {
     pub groups: Vec<InvariantGroup>,
     /// Number of all rows.
     pub count: usize,
+    /// Number of rows that are constraints or hidden constraints.
+    pub constraints: usize,
 }
 
 /// Formulas of the rows of a group.
@@ -33,18 +37,16 @@ pub(crate) enum InvariantSource<'a> {
 impl<'a> InvariantRows<'a> {
     /// Rows of F of `model`, whose constraints may have hidden constraints.
     pub fn new(model: &'a Model, has_hidden: bool) -> InvariantRows<'a> {
-        let mut rows = InvariantRows { sources: Vec::new(), groups: Vec::new(), count: 0 };
+        let (sources, groups) = (Vec::new(), Vec::new());
+        let mut rows = InvariantRows { sources, groups, count: 0, constraints: 0 };
         let monitored = model.penalty.iter().flat_map(|penalty| penalty.monitored());
         for MonitoredQuantity { group, functional, kept } in monitored {
             rows.push(group, InvariantSource::Monitored(functional, kept));
         }
-        for (k, quantity) in model.constraints.iter().enumerate() {
-            let group = InvariantGroup::of(quantity, InvariantKind::Constraint);
-            rows.push(group, InvariantSource::Constraint(k));
-        }
-        for (k, quantity) in model.constraints.iter().enumerate().filter(|_| has_hidden) {
-            let group = InvariantGroup::of(quantity, InvariantKind::Hidden);
-            rows.push(group, InvariantSource::Hidden(k));
+        let first_group = rows.groups.len();
+        rows.push_imposed(model, InvariantKind::Constraint, InvariantSource::Constraint);
+        if has_hidden {
+            rows.push_imposed(model, InvariantKind::Hidden, InvariantSource::Hidden);
         }
         if let Dynamics::Hamiltonian(functional, _) = &model.dynamics
             && model.conserves_energy()
@@ -56,21 +58,82 @@ impl<'a> InvariantRows<'a> {
             let group = InvariantGroup::of(quantity, InvariantKind::Integral);
             rows.push(group, InvariantSource::Integral(k));
         }
+        if let Some(redundancy) = &model.redundancy {
+            rows.push_implied(redundancy, first_group);
+        }
         rows
+    }
+
+    /// Groups of the constraints, or of their hidden constraints, with the rows that are held.
+    fn push_imposed(
+        &mut self,
+        model: &Model,
+        kind: InvariantKind,
+        source: impl Fn(usize) -> InvariantSource<'a>,
+    ) {
+        let Some(redundancy) = &model.redundancy else {
+            for (k, quantity) in model.constraints.iter().enumerate() {
+                self.push(InvariantGroup::of(quantity, kind), source(k));
+            }
+            return;
+        };
+        let no_rows = |quantity: &Quantity| vec![Vec::new(); quantity.members];
+        let mut rows: Vec<Vec<Vec<(usize, f64)>>> = redundancy.stated.iter().map(no_rows).collect();
+        for (k, (part, (stated, members))) in
+            model.constraints.iter().zip(&redundancy.parts).enumerate()
+        {
+            let own = InvariantGroup::of(part, kind).moved(self.count);
+            for (member, of_member) in members.iter().zip(own.members.iter()) {
+                rows[*stated][*member as usize] = of_member.into_iter().collect();
+            }
+            self.sources.push((self.count, source(k)));
+            self.count += part.scalars();
+            self.constraints += part.scalars();
+        }
+        let group = |(quantity, rows): (&Quantity, Vec<_>)| InvariantGroup {
+            name: quantity.name.clone(),
+            kind,
+            members: rows.into_iter().collect(),
+            monitored_only: false,
+        };
+        self.groups.extend(redundancy.stated.iter().zip(rows).map(group));
+    }
+
+    /// Rows that follow from the other constraints, in the groups from `first_group` on.
+    fn push_implied(&mut self, redundancy: &'a Redundancy, first_group: usize) {
+        let groups = &mut self.groups[first_group..];
+        for ((quantity, implied), group) in
+            redundancy.stated.iter().zip(&redundancy.implied).zip(groups)
+        {
+            group.monitored_only = group.members.row_count() == 0;
+            let (first, mut rest) = (self.count, (self.count..).zip(implied).peekable());
+            let all = |(k, held): (usize, Member)| {
+                let mut rows: Vec<(usize, f64)> = held.into_iter().collect();
+                while let Some((row, (_, component))) =
+                    rest.next_if(|(_, (member, _))| *member == k)
+                {
+                    rows.push((row, component.multiplicity));
+                }
+                rows
+            };
+            group.members = group.members.iter().enumerate().map(all).collect();
+            let width = quantity.shape.len();
+            let outputs =
+                implied.iter().map(|(member, component)| member * width + component.offset);
+            let source = InvariantSource::Monitored(&quantity.functional, outputs.collect());
+            self.sources.push((first, source));
+            self.count += implied.len();
+        }
     }
 
     fn push(&mut self, group: InvariantGroup, source: InvariantSource<'a>) {
         let first = self.count;
-        self.count += group.members.row_count();
+        let rows = group.members.row_count();
+        self.count += rows;
+        if matches!(group.kind, InvariantKind::Constraint | InvariantKind::Hidden) {
+            self.constraints += rows;
+        }
         self.groups.push(group.moved(first));
         self.sources.push((first, source));
-    }
-
-    /// Number of rows that are constraints or hidden constraints.
-    pub fn constraints(&self) -> usize {
-        let is_constraint = |group: &&InvariantGroup| {
-            matches!(group.kind, InvariantKind::Constraint | InvariantKind::Hidden)
-        };
-        self.groups.iter().filter(is_constraint).map(|group| group.members.row_count()).sum()
     }
 }

@@ -54,22 +54,23 @@ pub enum NotPenalised {
 /// be too large.
 pub fn penalise(model: &Model, omega: f64) -> Result<Model, NotPenalised> {
     let Dynamics::Hamiltonian(own, span) = &model.dynamics else { return Err(NotPenalised::Field) };
-    if model.constraints.is_empty() {
+    // A potential holds equations that follow from others, too.
+    let constraints = model.imposed_constraints();
+    if constraints.is_empty() {
         return Err(NotPenalised::Free);
     }
-    if let Some(constraint) = model.constraints.iter().find(|c| c.depends & MOMENTUM != 0) {
+    if let Some(constraint) = constraints.iter().find(|c| c.depends & MOMENTUM != 0) {
         return Err(NotPenalised::PhaseSpace { name: constraint.name.clone() });
     }
     let place = model.parameter_values.len();
     let mut stiff = Functional { outputs: 1, terms: Vec::new() };
-    for constraint in &model.constraints {
+    for constraint in constraints {
         stiff.terms.extend(half_square(constraint, place as u32)?);
     }
     let feeders = Feeders::new(own, model.degrees());
-    let hidden =
-        model.constraints.iter().map(|c| rate(c, own, &feeders)).collect::<Result<_, _>>()?;
-    let rheonomic = model.constraints.iter().any(|c| c.depends & TIME != 0);
-    let mut penalised = model.clone();
+    let hidden = constraints.iter().map(|c| rate(c, own, &feeders)).collect::<Result<_, _>>()?;
+    let rheonomic = constraints.iter().any(|c| c.depends & TIME != 0);
+    let mut penalised = Model { constraints: Vec::new(), redundancy: None, ..model.clone() };
     let sum =
         Functional { outputs: 1, terms: own.terms.iter().chain(&stiff.terms).cloned().collect() };
     penalised.dynamics = Dynamics::Hamiltonian(sum, *span);
@@ -79,7 +80,7 @@ pub fn penalise(model: &Model, omega: f64) -> Result<Model, NotPenalised> {
     penalised.parameter_values.push(omega);
     penalised.penalty = Some(Arc::new(Penalty {
         omega: place,
-        constraints: std::mem::take(&mut penalised.constraints),
+        constraints: constraints.to_vec(),
         hidden,
         hamiltonian: own.clone(),
         conservative: model.conserves_energy(),

@@ -245,6 +245,7 @@ impl Elaborator<'_> {
             explicit_time: formulas.hamiltonian.as_ref().is_some_and(moves),
             penalty: None,
             heat_bath: None,
+            redundancy: None,
             parameters: places.parameters,
         };
         let velocities = self.velocities(&places.order, &model);
