@@ -251,12 +251,18 @@ fn degrees_of_freedom(
 
 fn constraint_rows(model: &Model, structure: Option<&Structure>) -> Vec<ConstraintRow> {
     let mut hidden = structure.map(|s| s.hidden.iter()).unwrap_or_default();
-    model
-        .constraints
+    let stated = model.imposed_constraints();
+    // For each stated constraint, the number of its imposed equations and one of their hidden ones.
+    let mut imposed = vec![(0, None); stated.len()];
+    for (k, part) in model.constraints.iter().enumerate() {
+        let of = model.redundancy.as_ref().map_or(k, |redundancy| redundancy.parts[k].0);
+        let own = hidden.by_ref().take(part.scalars()).last();
+        imposed[of] = (imposed[of].0 + part.scalars(), own);
+    }
+    stated
         .iter()
-        .map(|c| {
-            let scalars = c.members * c.components.len();
-            let own: Vec<_> = hidden.by_ref().take(scalars).collect();
+        .zip(imposed)
+        .map(|(c, (held, own))| {
             let holonomic = c.depends & MOMENTUM == 0;
             let class = match structure.map(|s| s.kind) {
                 Some(ConstraintKind::SecondClass) => "second class",
@@ -266,13 +272,12 @@ fn constraint_rows(model: &Model, structure: Option<&Structure>) -> Vec<Constrai
                 Some(ConstraintKind::Holonomic) => "second class with its hidden constraint",
                 _ => "",
             };
-            let formula =
-                own.first().map(|h| match (h.tangency, holonomic, c.depends & TIME != 0) {
-                    (true, ..) => "G p = 0",
-                    (false, true, false) => "G H_p = 0",
-                    (false, true, true) => "G H_p + g_t = 0",
-                    (false, false, _) => "{g, H} = 0",
-                });
+            let formula = own.map(|h| match (h.tangency, holonomic, c.depends & TIME != 0) {
+                (true, ..) => "G p = 0",
+                (false, true, false) => "G H_p = 0",
+                (false, true, true) => "G H_p + g_t = 0",
+                (false, false, _) => "{g, H} = 0",
+            });
             let kind = match (model.is_hamiltonian(), holonomic) {
                 (false, _) => ConstraintRole::Manifold,
                 (true, true) => ConstraintRole::Holonomic,
@@ -281,7 +286,8 @@ fn constraint_rows(model: &Model, structure: Option<&Structure>) -> Vec<Constrai
             ConstraintRow {
                 name: c.name.clone(),
                 members: c.members,
-                scalars,
+                scalars: c.scalars(),
+                redundant: c.scalars() - held,
                 kind,
                 rheonomic: c.depends & TIME != 0,
                 class,

@@ -5,6 +5,7 @@
 
 use crate::kernels::compile_rows;
 use holonome_integrate::ensemble::{gather, scatter};
+use holonome_linear::dependence::null_vectors;
 use holonome_linear::gram::{Gram, Row};
 use holonome_linear::pattern::Pattern;
 use holonome_model::elaborate::model::{Component, Model, Quantity, Redundancy, multipliers};
@@ -24,9 +25,8 @@ pub struct LeastNorm {
     parameters: Vec<Vec<f64>>,
     pattern: Arc<Pattern>,
     equations: Arc<[Equation]>,
-    /// Numbers of the equations that follow from the others, and of the others.
+    /// Numbers of the equations that follow from the others.
     implied: Arc<[usize]>,
-    kept: Arc<[usize]>,
     dimension: usize,
     count: usize,
 }
@@ -66,7 +66,6 @@ impl LeastNorm {
         }
         let Differentiated { jacobian, pattern, .. } =
             Differentiated::of(model.dimension(), outputs);
-        let kept = (0..equations.len()).filter(|k| implied.binary_search(k).is_err()).collect();
         let parameters = model.parameter_values.clone();
         let end = |&(quantity, first): &(&Quantity, usize)| first + quantity.functional.outputs;
         LeastNorm {
@@ -75,7 +74,6 @@ impl LeastNorm {
             pattern: Arc::new(pattern),
             equations: equations.into(),
             implied: implied.into(),
-            kept,
             dimension: model.dimension(),
             count: stated.last().map_or(0, end),
         }
@@ -133,7 +131,7 @@ impl LeastNorm {
 
     /// Take from λ its part in the null space of Gᵀ.
     fn shorten(&self, rows: &[Row], lambda: &mut [f64]) {
-        let null = self.null_space(rows);
+        let null = null_vectors(rows, &self.implied, NO_SHARE);
         let mut own: Vec<f64> =
             self.equations.iter().map(|of| lambda[of.places[0]] * of.root).collect();
         let products: Vec<f64> = null.iter().map(|vector| product(vector, &own)).collect();
@@ -144,35 +142,6 @@ impl LeastNorm {
         for (equation, own) in self.equations.iter().zip(own) {
             equation.places.iter().for_each(|&place| lambda[place] = own / equation.root);
         }
-    }
-
-    /// Vectors that span the null space of Gᵀ: each says of which others the gradient of an implied
-    /// equation is a sum.
-    fn null_space(&self, rows: &[Row]) -> Vec<Row> {
-        let kept: Vec<&Row> = self.kept.iter().map(|&row| &rows[row]).collect();
-        let gram = Gram::new(&kept, 0.0);
-        let length = |row: &Row| row.iter().map(|(_, v)| v * v).sum::<f64>().sqrt();
-        let vector = |&implied: &usize| {
-            let mut rest = vec![0.0; self.dimension];
-            rows[implied].iter().for_each(|&(k, entry)| rest[k as usize] = entry);
-            let mut shares = vec![0.0; kept.len()];
-            // The second time restores the digits that the square of the condition number takes.
-            for _ in 0..2 {
-                let right: Vec<f64> = kept.iter().map(|row| product(row, &rest)).collect();
-                for ((row, sum), share) in kept.iter().zip(&mut shares).zip(gram.solve(&right)) {
-                    row.iter().for_each(|&(k, entry)| rest[k as usize] -= share * entry);
-                    *sum += share;
-                }
-            }
-            let least = NO_SHARE * length(&rows[implied]);
-            let others = self.kept.iter().zip(&shares).zip(&kept);
-            let others = others.filter(|((_, share), row)| share.abs() * length(row) > least);
-            let mut vector: Row = others.map(|((&row, &share), _)| (row as u32, share)).collect();
-            vector.push((implied as u32, -1.0));
-            vector.sort_unstable_by_key(|&(row, _)| row);
-            vector
-        };
-        self.implied.iter().map(vector).collect()
     }
 }
 

@@ -4,6 +4,7 @@
 //! formulas is `holonome_model::graph::linear`.
 
 pub mod dense;
+pub mod dependence;
 pub mod eigen;
 pub mod elimination_tree;
 pub mod gram;

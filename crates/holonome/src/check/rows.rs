@@ -44,6 +44,8 @@ pub struct ConstraintRow {
     pub members: usize,
     /// Number of scalar equations of all members.
     pub scalars: usize,
+    /// Number of these that follow from the others.
+    pub redundant: usize,
     /// Kind of the constraint.
     pub kind: ConstraintRole,
     /// True if it moves with the time.

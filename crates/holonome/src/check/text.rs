@@ -263,10 +263,13 @@ impl ConstraintRow {
     }
 
     fn line(&self) -> String {
-        let ConstraintRow { name, members, scalars, class, .. } = self;
+        let ConstraintRow { name, members, scalars, redundant, class, .. } = self;
         let mut line = format!("  constraint {name}");
         if *members != 1 {
             line.push_str(&format!(" ({members} members, {scalars} scalar equations)"));
+        }
+        if *redundant > 0 {
+            line.push_str(&format!(", {redundant} redundant"));
         }
         line.push_str(&format!(": {}", self.words()));
         if !class.is_empty() {

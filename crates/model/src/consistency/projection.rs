@@ -1,5 +1,6 @@
 //! Projection of initial states onto the constraint set.
 
+use super::ranks::redundancy;
 use crate::elaborate::model::{Dynamics, Model};
 use crate::graph::Node;
 use crate::graph::calculus::Gradient;
@@ -8,7 +9,7 @@ use crate::policy::Way;
 use crate::rows::{BLOCK, RowKernel, RowProgram};
 use crate::scales::Scales;
 use crate::templated::{Differentiated, RowMechanics};
-use crate::treatment::structure::{self, ConstraintKind, Formulas, Values};
+use crate::treatment::structure::{self, ConstraintKind, Formulas, Values, onto_zeros};
 use crate::treatment::unrolled::unroll;
 use holonome_linear::gram::Row;
 use holonome_linear::pattern::Pattern;
@@ -43,7 +44,12 @@ pub fn project_initial_by(backend: &dyn Backend, model: &Model) -> Result<Projec
     if model.constraints.is_empty() {
         return Ok(ProjectedStart { initial: model.initial.clone(), position: 0.0, momentum: 0.0 });
     }
-    Projection::new(backend, model)?.project(&model.parameter_values, &model.initial)
+    let projection = Projection::new(backend, model)?;
+    let moved = projection.project(&model.parameter_values, &model.initial);
+    moved.or_else(|reason| {
+        let independent = projection.independent(model).ok_or(reason)?;
+        Projection::new(backend, &independent)?.project(&model.parameter_values, &model.initial)
+    })
 }
 
 /// Projection of states onto the constraint set by least changes: of positions in the kinetic
@@ -214,6 +220,18 @@ impl Projection {
             systems: Products::full(),
             patience: usize::MAX,
         })
+    }
+
+    /// The model without the equations that follow from the others, if there are such near its
+    /// initial state.
+    fn independent(&self, model: &Model) -> Option<Model> {
+        let constraints = self.constraints.at(self.t0, &model.parameter_values);
+        let functions = |_: f64, x: &[f64]| constraints(x);
+        let units = self.scales.units(&model.initial);
+        let initial = onto_zeros(&functions, self.t0, &model.initial, &units)?;
+        let there = Model { initial, ..model.clone() };
+        let (dependence, _) = redundancy(&there, &self.scales, &functions);
+        dependence.is_redundant().then(|| model.without_implied(&dependence.numbers))
     }
 
     /// Moves the state `start` onto the constraint set at these parameters.

@@ -5,6 +5,7 @@ use crate::scales::{Scales, in_units};
 use crate::syntax::diagnostic::Diagnostic;
 use crate::syntax::span::Span;
 use crate::treatment::structure::{Irregular, Values, onto_zeros, spread_around};
+use holonome_linear::dependence::null_vectors;
 use holonome_linear::gram::{Gram, Row};
 use holonome_words::option;
 use std::collections::BTreeSet;
@@ -77,13 +78,10 @@ pub(super) fn redundancy(
     let x = &model.initial;
     let units = scales.units(x);
     let rows = in_units(&functions(model.t0, x).1, &units);
-    // In their own order the constraints of a tree fill in the factor, so the test takes another
-    // order.
-    if Gram::new(&rows, 0.0).dependent().is_empty() {
+    let dependent = last_dependent(&rows);
+    if dependent.is_empty() {
         return Default::default();
     }
-    let gram = Gram::in_order(&rows);
-    let dependent = gram.dependent();
     let near = Nearby::new((model, scales), &units, functions, &dependent);
     let scalars: Vec<Scalar> = model
         .constraints
@@ -100,31 +98,54 @@ pub(super) fn redundancy(
             (0..quantity.members).flat_map(of)
         })
         .collect();
-    let others = |row: usize| {
-        gram.combination(row).into_iter().map(|(other, _)| scalars[other]).collect::<Vec<_>>()
-    };
     let (implied, singular): (Vec<usize>, Vec<usize>) =
         dependent.iter().partition(|&&row| near.implies(row));
     let mut found = Vec::new();
     if !implied.is_empty() {
         // Near the initial state more multipliers may be undetermined than there.
-        let there = |x: &Vec<f64>| Gram::in_order(&in_units(&functions(model.t0, x).1, &units));
-        let nearby: Vec<Gram> = near.points.iter().map(there).collect();
-        let members = |&row: &usize| -> BTreeSet<usize> {
-            let all = std::iter::once(&gram).chain(&nearby);
-            let others = all.flat_map(|gram| gram.combination(row)).map(|(other, _)| other);
-            others.chain([row]).collect()
-        };
-        let loops: Vec<Vec<usize>> =
-            joined(implied.iter().map(members)).into_iter().map(Vec::from_iter).collect();
-        found.push(redundant(&scalars, &implied, &loops));
+        let there = |x: &Vec<f64>| in_units(&functions(model.t0, x).1, &units);
+        let all = std::iter::once(rows.clone()).chain(near.points.iter().map(there));
+        let supports = all.flat_map(|rows| supports(&rows, &dependent));
+        let concerns = |set: &BTreeSet<usize>| implied.iter().any(|row| set.contains(row));
+        let loops = joined(supports.filter(concerns)).into_iter().map(Vec::from_iter);
+        found.push(redundant(&scalars, &implied, &loops.collect::<Vec<_>>()));
     }
-    for &row in &singular {
-        found.push(singular_at(scalars[row], &others(row), near.regular));
+    for (&row, part) in dependent.iter().zip(supports(&rows, &dependent)) {
+        if singular.contains(&row) {
+            let others = part.into_iter().filter(|&other| other != row).map(|k| scalars[k]);
+            found.push(singular_at(scalars[row], &others.collect::<Vec<_>>(), near.regular));
+        }
     }
     let names = |rows: &[usize]| rows.iter().map(|&row| scalars[row].name()).collect();
     let (named, singular) = (names(&implied), names(&singular));
     (Dependence { implied: named, numbers: implied, singular }, found)
+}
+
+/// Share of a row, in units of lengths of rows, below which a gradient has no part in another.
+const NO_PART: f64 = 1e-7;
+
+/// For each of the `dependent` rows, itself and the rows that it is a sum of.
+fn supports(rows: &[Row], dependent: &[usize]) -> impl Iterator<Item = BTreeSet<usize>> + use<> {
+    let vectors = null_vectors(rows, dependent, NO_PART);
+    vectors.into_iter().map(|vector| vector.iter().map(|&(row, _)| row as usize).collect())
+}
+
+/// Rows that depend on those before them, ascending.
+fn last_dependent(rows: &[Row]) -> Vec<usize> {
+    // In their own order the constraints of a tree fill in the factor, so the test takes another
+    // order. Among the rows that have a part in some dependence, the last ones are then found.
+    let mut dependent = Gram::new(rows, 0.0).dependent();
+    dependent.sort_unstable();
+    let last = |part: BTreeSet<usize>| {
+        let part: Vec<usize> = part.into_iter().collect();
+        let of_part: Vec<&Row> = part.iter().map(|&row| &rows[row]).collect();
+        let found = Gram::in_order(&of_part).dependent().into_iter();
+        found.map(|place| part[place]).collect::<Vec<_>>()
+    };
+    let mut all: Vec<usize> =
+        joined(supports(rows, &dependent)).into_iter().flat_map(last).collect();
+    all.sort_unstable();
+    all
 }
 
 /// Sets of which those with common members are joined.
@@ -169,6 +190,7 @@ impl Nearby {
         };
         let (mut not_implied, mut points, mut regular) = (Vec::new(), Vec::new(), false);
         for start in spread_around(scales, &model.initial, NEARBY, POINTS, 0x4e42) {
+            let start = on_this_sheet(&independent, model, start);
             if let Some(x) = onto_zeros(&independent, model.t0, &start, units) {
                 points.push(x.clone());
                 let (values, rows) = functions(model.t0, &x);
@@ -209,6 +231,35 @@ fn listed(mut names: Vec<String>) -> String {
         Some((last, rest)) if !rest.is_empty() => format!("{} and {last}", rest.join(", ")),
         _ => names.concat(),
     }
+}
+
+/// Part of the change of a function that its derivative may miss on the same sheet of its zeros.
+const CURVED: f64 = 0.25;
+
+/// The point on the line from the initial state to `start`, by halves, up to which the derivatives
+/// of the functions tell how they change. Far from the origin, a small part of the size of a
+/// position is long beside a rod, and rods may be met there in another assembly.
+fn on_this_sheet(
+    functions: &dyn Fn(f64, &[f64]) -> Values,
+    model: &Model,
+    mut start: Vec<f64>,
+) -> Vec<f64> {
+    const MOST_HALVES: usize = 40;
+    let x = &model.initial;
+    let (before, rows) = functions(model.t0, x);
+    for _ in 0..MOST_HALVES {
+        let after = functions(model.t0, &start).0;
+        let is_flat = |((before, after), row): ((&f64, &f64), &Row)| {
+            let terms = row.iter().map(|&(k, d)| d * (start[k as usize] - x[k as usize]));
+            let (sum, size) = terms.fold((0.0, 0.0), |(s, z), term| (s + term, z + term.abs()));
+            (after - before - sum).abs() <= CURVED * size
+        };
+        if before.iter().zip(&after).zip(&rows).all(is_flat) {
+            break;
+        }
+        start.iter_mut().zip(x).for_each(|(start, x)| *start = 0.5 * (*start + x));
+    }
+    start
 }
 
 /// Names of the members without repetition.

@@ -96,7 +96,12 @@ impl<'a> InvariantRows<'a> {
             members: rows.into_iter().collect(),
             monitored_only: false,
         };
-        self.groups.extend(redundancy.stated.iter().zip(rows).map(group));
+        let groups = redundancy.stated.iter().zip(rows).map(group);
+        // A constraint without equations of its own has no hidden constraint.
+        let exists = |group: &InvariantGroup| {
+            kind == InvariantKind::Constraint || group.members.row_count() > 0
+        };
+        self.groups.extend(groups.filter(exists));
     }
 
     /// Rows that follow from the other constraints, in the groups from `first_group` on.
