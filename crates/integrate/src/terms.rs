@@ -223,9 +223,10 @@ pub fn raise_terms(
         target: target[row],
         entries: invariants.row(row).entries().map(|(p, column)| (column, jacobian[p])),
     };
-    // A row without entries is only monitored, and its gradient is not computed.
+    // A row without entries is only monitored, and its gradient is not computed. Beside others it is
+    // an equation that follows from them, with terms like theirs.
     let known =
-        |group: &Group| group.members.rows().all(|(row, _)| invariants.row(row).count() > 0);
+        |group: &Group| group.members.rows().any(|(row, _)| invariants.row(row).count() > 0);
     let found = scales.iter_mut().zip(losses);
     for (group, (scale, loss)) in
         invariants.groups.iter().zip(found).filter(|(group, _)| known(group))

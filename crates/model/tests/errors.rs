@@ -50,7 +50,7 @@ fn findings(text: &str) -> Vec<Diagnostic> {
         let examined = consistency::examine(&model);
         all.extend(examined.diagnostics);
         all.extend(examined.off_set);
-        all.extend(examined.redundant);
+        all.extend(examined.singular);
         all.extend(examined.unverified);
     } else {
         assert!(all.iter().any(|d| d.severity == Severity::Error), "neither a model nor an error");

@@ -108,7 +108,7 @@ impl Units {
 
 /// Findings without their numbers.
 fn verdict(examined: &Examined) -> Vec<String> {
-    let all = [&examined.diagnostics, &examined.redundant, &examined.off_set, &examined.unverified];
+    let all = [&examined.diagnostics, &examined.singular, &examined.off_set, &examined.unverified];
     let words = |text: &str| text.replace(|c: char| c.is_ascii_digit() || ".-e+".contains(c), "");
     let mut verdict: Vec<String> = all
         .iter()
@@ -271,7 +271,7 @@ fn constraints_of_a_metre_and_a_micrometre_are_independent() {
     let text = "parameter l = 1e-6\ncoordinate r[i in 1..3] : R^3 = (1, if(i > 1, l, 0), if(i > 2, 1, 0))\nmomentum p of r\nhamiltonian sum(i in 1..3 : dot(p[i], p[i])/2 + r[i].z)\nconstraint long : dot(r[1], r[1]) = 1\nconstraint short : dot(r[2] - r[1], r[2] - r[1]) = l^2\nconstraint other : dot(r[3] - r[2], r[3] - r[2]) = 1\n";
     let examined = consistency::examine(&support::model(text));
     assert!(
-        examined.is_sound() && examined.redundant.is_empty() && examined.field.is_some(),
+        examined.is_sound() && examined.dependence.is_none() && examined.field.is_some(),
         "{examined:?}"
     );
     // Lengths and angles, whose units differ: independent, and redundant.
@@ -281,9 +281,10 @@ fn constraints_of_a_metre_and_a_micrometre_are_independent() {
         )
     };
     let examined = consistency::examine(&support::model(&text("x = 2*l*phi - 3*l")));
-    assert!(examined.redundant.is_empty() && examined.field.is_some(), "{examined:?}");
+    assert!(examined.dependence.is_none() && examined.field.is_some(), "{examined:?}");
     let examined = consistency::examine(&support::model(&text("2*x = 2*l*phi")));
-    assert_eq!(examined.redundant.len(), 1, "{examined:?}");
+    assert_eq!(examined.dependence.implied, [1], "{examined:?}");
+    assert!(examined.singular.is_empty() && examined.independent.is_some(), "{examined:?}");
 }
 
 #[test]

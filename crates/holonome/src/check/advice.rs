@@ -34,7 +34,7 @@ pub(super) fn advice(
             .is_ok_and(|model| suited(&step::survey(&Derived::new(model)), "stormer-verlet-a"))
     };
     if !problem.examined.singular.is_empty() {
-        return advice_on_dependence(&problem.examined.dependence, &penalised);
+        return advice_on_dependence(&problem.examined.dependence);
     }
     if problem.examined.too_large.is_some() {
         return vec![format!(
@@ -57,10 +57,7 @@ pub(super) fn advice(
             "        {accurate} for errors below about 1e-6, where nothing is stiff"
         ));
     }
-    let penalty = format!(
-        "        {} redundant constraints, stiff potentials, or a fixed cost per step",
-        penalty()
-    );
+    let penalty = format!("        {} stiff potentials, or a fixed cost per step", penalty());
     let holonomic = |q: &Quantity| q.depends & MOMENTUM == 0;
     if model.is_hamiltonian()
         && !model.constraints.is_empty()
@@ -72,37 +69,16 @@ pub(super) fn advice(
     advice
 }
 
-/// Advice for constraints that depend on each other at the start.
-fn advice_on_dependence(dependence: &Dependence, penalised: &dyn Fn() -> bool) -> Vec<String> {
-    if !dependence.singular.is_empty() {
-        return vec![
-            format!(
-                "advice: write {} another way, or start elsewhere: the constraints are singular",
-                dependence.singular.join(", ")
-            ),
-            "        with fewer constraints the model is another one, and a penalty converges slowly".to_string(),
-        ];
-    }
-    let at_once = if dependence.implied.len() > 1 {
-        ", all at once and nothing else"
-    } else {
-        ", nothing else"
-    };
-    let leave_out = format!("leave out {}{at_once}", dependence.implied.join(", "));
-    match penalised() {
-        true => vec![
-            format!("advice: {leave_out}; or a penalty: the constraints are redundant"),
-            format!(
-                "        {method} {step} {penalty}",
-                method = option("method").of("gauss4"),
-                step = option("step").of("H"),
-                penalty = option("penalty").of("auto")
-            ),
-        ],
-        false => {
-            vec![format!("advice: {leave_out}: redundant constraints determine no multipliers")]
-        }
-    }
+/// Advice for constraints that depend on each other at the start, and not wherever they hold.
+fn advice_on_dependence(dependence: &Dependence) -> Vec<String> {
+    vec![
+        format!(
+            "advice: write {} another way, or start elsewhere: the constraints are singular",
+            dependence.singular.join(", ")
+        ),
+        "        with fewer constraints the model is another one, and a penalty converges slowly"
+            .to_string(),
+    ]
 }
 
 fn suited(survey: &[(&'static Scheme, Option<String>)], name: &str) -> bool {

@@ -168,7 +168,7 @@ pub(super) fn monitor_tape(field: &Field, vectors: &Vectors) -> Tape {
             entries: field.jacobian[row].iter().map(|&(k, entry)| (k as usize, r.value(entry))),
         };
         let known = |group: &InvariantGroup| {
-            group.members.rows().all(|(row, _)| !field.jacobian[row].is_empty())
+            group.members.rows().any(|(row, _)| !field.jacobian[row].is_empty())
         };
         let of_group = |group: &InvariantGroup| {
             let (floor, known, group) =

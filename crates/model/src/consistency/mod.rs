@@ -208,7 +208,7 @@ fn without_implied(
     if !found.dependence.is_redundant() {
         return found;
     }
-    let independent = Derived::new(model.without_implied(&found.dependence.numbers));
+    let independent = Derived::new(model.without_implied(&found.dependence.implied));
     let mut examined = examine_by(backend, &independent, span);
     // All other findings are found again.
     examined.diagnostics.extend(found.singular);

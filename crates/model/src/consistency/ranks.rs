@@ -28,16 +28,19 @@ const VANISHED: f64 = 1e-4;
 /// Constraints whose gradients at the initial state depend on those of the others.
 #[derive(Clone, Debug, Default)]
 pub struct Dependence {
-    /// Components that the other constraints imply; without them, all left out at once, the model
-    /// is the same.
-    pub implied: Vec<String>,
-    /// Their numbers, counted over the components of all constraints, ascending.
-    pub numbers: Vec<usize>,
+    /// Components that the other constraints imply, ascending and counted over all constraints;
+    /// without them, all left out at once, the model is the same.
+    pub implied: Vec<usize>,
     /// Components that the other constraints do not imply: the configuration is singular.
     pub singular: Vec<String>,
 }
 
 impl Dependence {
+    /// True if no constraint depends on the others.
+    pub fn is_none(&self) -> bool {
+        self.implied.is_empty() && self.singular.is_empty()
+    }
+
     /// True if equations can be left out: some follow from the others, and none is singular.
     pub fn is_redundant(&self) -> bool {
         !self.implied.is_empty() && self.singular.is_empty()
@@ -116,9 +119,8 @@ pub(super) fn redundancy(
             found.push(singular_at(scalars[row], &others.collect::<Vec<_>>(), near.regular));
         }
     }
-    let names = |rows: &[usize]| rows.iter().map(|&row| scalars[row].name()).collect();
-    let (named, singular) = (names(&implied), names(&singular));
-    (Dependence { implied: named, numbers: implied, singular }, found)
+    let singular = singular.iter().map(|&row| scalars[row].name()).collect();
+    (Dependence { implied, singular }, found)
 }
 
 /// Share of a row, in units of lengths of rows, below which a gradient has no part in another.
