@@ -242,6 +242,8 @@ fn degrees_of_freedom(
     }
     match structure?.kind {
         ConstraintKind::Free => Some(model.degrees()),
+        // Positions move in all directions that rolling leaves.
+        ConstraintKind::Nonholonomic => model.degrees().checked_sub(scalars),
         ConstraintKind::Holonomic | ConstraintKind::Coisotropic => {
             model.degrees().checked_sub(scalars)
         }
@@ -256,7 +258,8 @@ fn constraint_rows(model: &Model, structure: Option<&Structure>) -> Vec<Constrai
     let mut imposed = vec![(0, None); stated.len()];
     for (k, part) in model.constraints.iter().enumerate() {
         let of = model.redundancy.as_ref().map_or(k, |redundancy| redundancy.parts[k].0);
-        let own = hidden.by_ref().take(part.scalars()).last();
+        let rolls = model.rollings.iter().any(|rolling| rolling.constraint == k);
+        let own = hidden.by_ref().take(if rolls { 0 } else { part.scalars() }).last();
         imposed[of] = (imposed[of].0 + part.scalars(), own);
     }
     stated
@@ -278,7 +281,9 @@ fn constraint_rows(model: &Model, structure: Option<&Structure>) -> Vec<Constrai
                 (false, true, true) => "G H_p + g_t = 0",
                 (false, false, _) => "{g, H} = 0",
             });
+            let rolls = model.rollings.iter().any(|of| stated[of.constraint].name == c.name);
             let kind = match (model.is_hamiltonian(), holonomic) {
+                _ if rolls => ConstraintRole::Rolling,
                 (false, _) => ConstraintRole::Manifold,
                 (true, true) => ConstraintRole::Holonomic,
                 (true, false) => ConstraintRole::PhaseSpace,

@@ -356,13 +356,14 @@ fn not_rolling(model: &Model) -> Option<Diagnostic> {
         .constraints
         .iter()
         .find(|c| c.depends & MOMENTUM != 0)
-        .filter(|_| model.is_hamiltonian())?;
+        .filter(|_| model.is_hamiltonian() && model.rollings.is_empty())?;
     let message = format!(
         "constraint '{}' holds momenta: it is taken as a constraint on phase space (Dirac, vakonomic), not as rolling",
         constraint.name
     );
     let label = "not nonholonomic: no Lagrange-d'Alembert forces";
-    Some(Diagnostic::warning(message, constraint.span, label))
+    let help = "for rolling, state it on velocities: `rolling NAME : EXPR = EXPR`";
+    Some(Diagnostic::warning(message, constraint.span, label).help(help))
 }
 
 /// Fraction of its size beyond which a moved start may be in another assembly mode than was meant.

@@ -16,6 +16,7 @@ use crate::graph::interpret::{Backend, Interpreter, Kernel};
 use crate::graph::tape::Tape;
 use crate::graph::{Graph, Input, Node};
 use crate::syntax::span::Span;
+use rustc_hash::FxHashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -239,6 +240,31 @@ impl Functional {
             spans,
         };
         Functional { outputs: range.len(), terms: vec![term] }
+    }
+
+    /// Formulas of a graph over states and parameters, as one term with one row.
+    pub fn of_nodes(graph: &Graph, outputs: &[Node], span: Span) -> Functional {
+        let (mut own, mut slots, mut entries) = (Graph::new(), Vec::new(), Vec::new());
+        let mut known: FxHashMap<Input, Node> = FxHashMap::default();
+        let roots = own.instantiate(graph, outputs, |own, input| {
+            let (source, entry) = match input {
+                Input::State(k) => (Source::State, k),
+                Input::Parameter(k) => (Source::Parameter, k),
+                other => return own.input(other),
+            };
+            *known.entry(input).or_insert_with(|| {
+                slots.push(source);
+                entries.push(entry);
+                own.input(Input::Slot(slots.len() as u32 - 1))
+            })
+        });
+        entries.push(0);
+        let mut table = Stretches::new(entries.len());
+        table.push(&entries);
+        let spans = vec![span; own.len()].into();
+        let (numbers, pairs) = (Vec::new(), None);
+        let term = Term { graph: own, roots, slots, table, numbers, pairs, spans };
+        Functional { outputs: outputs.len(), terms: vec![term] }
     }
 
     /// Upper bound for the size of the unrolled graph: nodes of every template times its rows.

@@ -33,6 +33,8 @@ pub enum ConstraintRole {
     Holonomic,
     /// Of momenta, too.
     PhaseSpace,
+    /// Of velocities, with d'Alembert's forces.
+    Rolling,
 }
 
 /// A constraint, or a family of constraints.

@@ -259,6 +259,7 @@ impl ConstraintRow {
             ConstraintRole::Holonomic if self.rheonomic => "holonomic, rheonomic",
             ConstraintRole::Holonomic => "holonomic",
             ConstraintRole::PhaseSpace => "on phase space",
+            ConstraintRole::Rolling => "rolling",
         }
     }
 

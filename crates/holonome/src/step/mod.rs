@@ -627,7 +627,11 @@ impl Facts<'_> {
             (false, _) => "gauss4 or corrected:dop853",
             (true, false) => "stormer-verlet-a or gauss4",
             (true, true)
-                if self.degenerate.is_some() || self.kind == ConstraintKind::SecondClass =>
+                if self.degenerate.is_some()
+                    || matches!(
+                        self.kind,
+                        ConstraintKind::SecondClass | ConstraintKind::Nonholonomic
+                    ) =>
             {
                 "corrected:dop853"
             }
@@ -784,6 +788,9 @@ fn suits(method: &Method, facts: &Facts) -> Result<(), String> {
         }
         Needs::HeatBath if constrained && kind != ConstraintKind::Holonomic => {
             return Err(format!("it takes constraints on positions only; use {}", facts.remedy()));
+        }
+        _ if kind == ConstraintKind::Nonholonomic => {
+            "rolling constraints have d'Alembert's forces, which it does not find; use corrected:dop853 or corrected:gauss8"
         }
         Needs::Coisotropic if kind == ConstraintKind::SecondClass => {
             "the brackets of the constraints do not vanish on the constraint set, so they have no fibres to slide along; use corrected:dop853"

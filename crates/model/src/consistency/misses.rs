@@ -221,7 +221,7 @@ impl HiddenConstraints {
         (field, structure): (&Field, &Structure),
         backend: &dyn Backend,
     ) -> HiddenConstraints {
-        let first = field.constraints / 2;
+        let first = field.constraints - structure.hidden.len();
         let of_group = |group: &InvariantGroup| {
             let constraint =
                 model.imposed_constraints().iter().position(|q| q.name == group.name)?;
@@ -259,7 +259,7 @@ impl HiddenConstraints {
                 .map(|h| h.gradient.iter().map(|&(i, _)| i).collect())
                 .collect(),
             formula: match (structure.kind, structure.hidden.iter().any(|h| h.tangency)) {
-                (ConstraintKind::Holonomic, false) => VELOCITY_ALONG,
+                (ConstraintKind::Holonomic | ConstraintKind::Nonholonomic, false) => VELOCITY_ALONG,
                 (ConstraintKind::Holonomic, true) => {
                     "the momentum along the constraint's normal, G p"
                 }

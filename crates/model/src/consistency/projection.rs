@@ -151,7 +151,7 @@ impl Projection {
         let constraints = Differentiated::constraints(model);
         let hidden = Differentiated::hidden_constraints(model, mechanics);
         let metric = Differentiated::of(dimension, vec![(&slopes, (0..n).collect())]);
-        let momenta: Vec<u32> = (n as u32..dimension as u32).collect();
+        let momenta: Vec<u32> = (n as u32..2 * n as u32).collect();
         // Rows without numbers, for the pattern of the systems.
         let marks = |pattern: &Pattern| -> Vec<Row> {
             pattern.rows().map(|row| row.columns().map(|column| (column, 1.0)).collect()).collect()

@@ -373,6 +373,14 @@ pub(super) fn irregular(model: &Model, reason: &Irregular) -> Diagnostic {
             "first- and second-class constraints are mixed",
             "split the model: state the second-class pairs by themselves, or the coisotropic constraints by themselves",
         ),
+        Irregular::RollingBesideMomenta { .. } => (
+            "rolling beside a constraint on momenta",
+            "state the constraint on momenta as a rolling one, on velocities",
+        ),
+        Irregular::Singular { .. } if !model.rollings.is_empty() => (
+            "the forces of these are not determined",
+            "leave out rolling constraints that follow from the others",
+        ),
         Irregular::Singular { .. } => (
             "no Dirac bracket",
             "a constraint that is linear in the momenta may need its partner, for example q.z = 0 beside p.z = 0",

@@ -1,10 +1,12 @@
 //! The checked model: every name resolved, every formula a sum of term templates.
 
 mod components;
+mod following;
 mod redundancy;
 pub mod start;
 
 pub use components::component_suffix;
+pub use following::{Following, momentum_derivatives};
 pub use redundancy::Redundancy;
 
 use super::expression::{Depends, MOMENTUM, TIME, VELOCITY};
@@ -246,32 +248,6 @@ impl Quantity {
     }
 }
 
-/// Places of what follows from the state along the motion and stands behind it among the inputs of
-/// a formula: multipliers, then velocities, then accelerations.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Following {
-    /// Place of the first multiplier: the length of the state.
-    pub multipliers: usize,
-    /// Place of the velocity of the first position.
-    pub velocities: usize,
-    /// Place of the acceleration of the first position.
-    pub accelerations: usize,
-}
-
-impl Following {
-    /// Places behind a state of `dimension` numbers, `degrees` of them positions.
-    pub fn new(constraints: &[Quantity], dimension: usize, degrees: usize) -> Following {
-        let multipliers: usize = constraints.iter().map(|c| c.functional.outputs).sum();
-        let velocities = dimension + multipliers;
-        Following { multipliers: dimension, velocities, accelerations: velocities + degrees }
-    }
-
-    /// Number of inputs in all, for so many positions.
-    pub fn end(&self, degrees: usize) -> usize {
-        self.accelerations + degrees
-    }
-}
-
 /// Constraints with the places of their multipliers. The multipliers follow the state: one for each
 /// component of each member, including the components left out of a symmetric matrix.
 pub fn multipliers(constraints: &[Quantity], dimension: usize) -> Vec<(&Quantity, usize)> {
@@ -295,6 +271,18 @@ pub struct Force {
     pub functional: Functional,
     /// Inputs that it depends on.
     pub depends: Depends,
+}
+
+/// A rolling constraint A(q, t) q' + b(q, t) = 0, with the forces −Aᵀμ of d'Alembert's principle. As a
+/// function of positions and momenta it is one of the [`Model::constraints`].
+#[derive(Clone, Debug)]
+pub struct Rolling {
+    /// Its number among the constraints.
+    pub constraint: usize,
+    /// The left minus the right side, which reads velocities.
+    pub functional: Functional,
+    /// True if b = 0: its forces do no work.
+    pub is_homogeneous: bool,
 }
 
 /// Name of the integral H − H₀ − ∫(Q·q' + H_t) dt of a model with forces.
@@ -384,6 +372,8 @@ pub struct Model {
     pub constraints: Vec<Quantity>,
     /// Constraints as stated, if some of their equations follow from the others.
     pub redundancy: Option<Arc<Redundancy>>,
+    /// Those of the constraints that are rolling constraints.
+    pub rollings: Vec<Rolling>,
     /// Claimed first integrals.
     pub integrals: Vec<Quantity>,
     /// Quantities that are only recorded.
@@ -450,7 +440,11 @@ impl Model {
 
     /// True if H is constant along the motion.
     pub fn conserves_energy(&self) -> bool {
-        let moves = self.constraints.iter().any(|c| c.depends & TIME != 0);
+        let rolls = |k: usize| self.rollings.iter().find(|rolling| rolling.constraint == k);
+        let moves = self.constraints.iter().enumerate().any(|(k, c)| match rolls(k) {
+            Some(rolling) => !rolling.is_homogeneous,
+            None => c.depends & TIME != 0,
+        });
         let alone = self.forces.is_empty() && self.heat_bath.is_none();
         self.is_hamiltonian() && !self.explicit_time && !moves && alone
     }

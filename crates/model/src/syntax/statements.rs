@@ -117,6 +117,8 @@ statements! {
         [Name, Family, On, Value], FORCE, ["torque", "drag", "friction", "damper", "actuator"];
     Constraint "constraint" "constraint NAME : EXPR = EXPR",
         [Name, Family, Equation], CONSTRAINT, ["constrain", "constraints", "cons", "subject"];
+    Rolling "rolling" "rolling NAME : EXPR = EXPR",
+        [Name, Family, Equation], CONSTRAINT, ["nonholonomic", "rolls", "no_slip"];
     Integral "integral" "integral NAME = EXPR",
         [Name, Family, Value], Definition, ["invariant", "conserved", "conserve", "first_integral"];
     State "state" "state NAME : SHAPE = EXPR",

@@ -36,6 +36,7 @@ pub fn extend(
         ConstraintKind::Free => {
             Extension { field: unconstrained_field(model, &mut unrolled), ..Extension::default() }
         }
+        ConstraintKind::Nonholonomic => rolling_field(model, &mut unrolled, structure)?,
         _ => constrained_field(model, &mut unrolled, structure)?,
     };
     let multipliers = of_entries(model, &mut unrolled.graph, &multipliers);
@@ -186,6 +187,71 @@ fn constrained_field(
     let right: Vec<Node> = of_hidden.iter().map(|&b| g.neg(b)).collect();
     let u = factors.solve_transposed(g, &right);
     Ok(Extension { field, underlying: Some(with(g, &u)), multipliers: u })
+}
+
+/// The field with rolling constraints, of which those on positions have hidden ones: free motion
+/// with the forces −Gᵀλ − Aᵀμ for which the hidden constraints and the rolling ones keep their
+/// values, S (λ, μ) = L_X (h, f) with S = (h, f)_p (Gᵀ, Aᵀ).
+fn rolling_field(
+    model: &Model,
+    unrolled: &mut Unrolled,
+    structure: &Structure,
+) -> Result<Extension, Irregular> {
+    let n = model.degrees();
+    let free = unconstrained_field(model, unrolled);
+    let count = model.constraints.len() - model.rollings.len();
+    let (on_positions, rolling) = unrolled.constraints.split_at(count);
+    let kept: Vec<(Node, &Gradient)> = structure
+        .hidden
+        .iter()
+        .map(|hidden| (hidden.node, &hidden.gradient))
+        .chain(rolling.iter().flatten().map(|scalar| (scalar.node, &scalar.gradient)))
+        .collect();
+    // Rows of G and A over the positions.
+    let of_positions = on_positions.iter().flatten().map(|scalar| scalar.gradient.clone());
+    let of_rolling =
+        unrolled.rolling.iter().flatten().map(|row| (0..).zip(row.iter().copied()).collect());
+    let directions: Vec<Gradient> = of_positions.chain(of_rolling).collect();
+    let (m, g) = (kept.len(), &mut unrolled.graph);
+    let mut s = Matrix::zeros(g, m);
+    let mut rates = Vec::with_capacity(m);
+    for (i, &(node, gradient)) in kept.iter().enumerate() {
+        let mut rate = g.time_derivative(node);
+        let mut of_momenta = vec![g.zero(); n];
+        for &(k, d) in gradient {
+            let product = g.mul(d, free[k as usize]);
+            rate = g.add(rate, product);
+            if let Some(k) = (k as usize).checked_sub(n) {
+                of_momenta[k] = d;
+            }
+        }
+        rates.push(rate);
+        for (j, direction) in directions.iter().enumerate() {
+            let products = direction.iter().map(|&(k, d)| g.mul(of_momenta[k as usize], d));
+            let products: Vec<Node> = products.collect();
+            let sum = g.sum(products);
+            s.set(i, j, sum);
+        }
+    }
+    let entries: Vec<Node> = (0..m * m).map(|k| s.get(k / m, k % m)).collect();
+    let (values, _) = Probe::new(g, &entries, &[], model.dimension(), &model.parameter_values)
+        .at(model.t0, &model.initial);
+    let values = rank::equilibrated(&values, m);
+    if rank::rank(&values, m, m, 1e-12) < m {
+        let hint = "; the constraints may be redundant, or the kinetic energy may not determine the velocity along a constraint's normal";
+        let rank = rank::rank(&values, m, m, 1e-12);
+        return Err(Irregular::Singular { rank, size: m, hint });
+    }
+    let factors = Factors::general(g, &s);
+    let multipliers = factors.solve(g, &rates);
+    let mut field = free;
+    for (direction, &multiplier) in directions.iter().zip(&multipliers) {
+        for &(k, d) in direction {
+            let force = g.mul(multiplier, d);
+            field[n + k as usize] = g.sub(field[n + k as usize], force);
+        }
+    }
+    Ok(Extension { field, underlying: None, multipliers })
 }
 
 /// Factors of A in C = [[0, A], [−Aᵀ, B]], A_ij = {g_i, h_j}, B_ij = {h_i, h_j}, for f = (g, h)

@@ -72,8 +72,11 @@ impl<'a> InvariantRows<'a> {
         source: impl Fn(usize) -> InvariantSource<'a>,
     ) {
         let Some(redundancy) = &model.redundancy else {
+            let rolls = |k: usize| model.rollings.iter().any(|rolling| rolling.constraint == k);
             for (k, quantity) in model.constraints.iter().enumerate() {
-                self.push(InvariantGroup::of(quantity, kind), source(k));
+                if kind != InvariantKind::Hidden || !rolls(k) {
+                    self.push(InvariantGroup::of(quantity, kind), source(k));
+                }
             }
             return;
         };

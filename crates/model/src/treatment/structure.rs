@@ -21,6 +21,9 @@ pub enum ConstraintKind {
     Free,
     /// Constraints on positions (and time) only; f = (g, hidden).
     Holonomic,
+    /// Rolling constraints, beside others on positions only: with d'Alembert's forces, and hidden
+    /// constraints of the others.
+    Nonholonomic,
     /// Phase-space constraints with regular {gᵢ, gⱼ}: f = g, no hidden constraints.
     SecondClass,
     /// Phase-space constraints with {gᵢ, gⱼ} = 0 on the set (coisotropic); f = (g, hidden).
@@ -43,7 +46,8 @@ pub struct Hidden {
 pub struct Structure {
     /// Kind of the constraints.
     pub kind: ConstraintKind,
-    /// Hidden constraints, one for each scalar constraint in order; empty if there are none.
+    /// Hidden constraints, one for each scalar constraint in order, without those of rolling; empty
+    /// if there are none.
     pub hidden: Vec<Hidden>,
 }
 
@@ -61,6 +65,14 @@ pub enum Irregular {
         rank: usize,
         /// Rank needed.
         size: usize,
+    },
+    /// Rolling constraints beside constraints on momenta.
+    #[error(
+        "rolling constraints go with constraints on positions, and {name} is one on momenta: only one of them can have d'Alembert's forces"
+    )]
+    RollingBesideMomenta {
+        /// Name of a constraint on momenta.
+        name: String,
     },
     /// The matrix of brackets of f is singular at the initial state.
     #[error(
@@ -296,6 +308,9 @@ pub fn structure(model: &Model, unrolled: &mut Unrolled) -> Result<Structure, Ir
     if all.is_empty() || !model.is_hamiltonian() {
         return Ok(Structure { kind: ConstraintKind::Free, hidden: Vec::new() });
     }
+    if !model.rollings.is_empty() {
+        return nonholonomic(model, unrolled);
+    }
     let holonomic = all.iter().all(|s| s.gradient.iter().all(|&(i, _)| (i as usize) < n));
     let kind = if holonomic {
         ConstraintKind::Holonomic
@@ -319,6 +334,21 @@ pub fn structure(model: &Model, unrolled: &mut Unrolled) -> Result<Structure, Ir
         }
     }
     Ok(Structure { kind, hidden })
+}
+
+/// Structure of rolling constraints beside those on positions.
+fn nonholonomic(model: &Model, unrolled: &mut Unrolled) -> Result<Structure, Irregular> {
+    let n = model.degrees();
+    let count = model.constraints.len() - model.rollings.len();
+    for (quantity, scalars) in model.constraints.iter().zip(&unrolled.constraints[..count]) {
+        let on_momenta = |s: &Scalar| s.gradient.iter().any(|&(i, _)| i as usize >= n);
+        if scalars.iter().any(on_momenta) {
+            return Err(Irregular::RollingBesideMomenta { name: quantity.name.clone() });
+        }
+    }
+    let positions: Vec<Scalar> = unrolled.constraints[..count].iter().flatten().cloned().collect();
+    let hidden = positions.iter().map(|s| rate(unrolled, s, n)).collect();
+    Ok(Structure { kind: ConstraintKind::Nonholonomic, hidden })
 }
 
 /// {g, H} + L_Q g + g_t.

@@ -1,6 +1,6 @@
 //! Unrolled models: one graph, in which every row of every template is an expression of its own.
 
-use crate::elaborate::model::{Dynamics, Following, Model, Quantity};
+use crate::elaborate::model::{Dynamics, Model, Quantity, Rolling, momentum_derivatives};
 use crate::graph::calculus::Gradient;
 use crate::graph::{Graph, Node};
 
@@ -53,6 +53,8 @@ pub struct Unrolled {
     pub force: Vec<Node>,
     /// The right-hand side of a state model.
     pub field: Vec<Node>,
+    /// Matrix A of each rolling constraint, by rows over the positions.
+    pub rolling: Vec<Vec<Vec<Node>>>,
     /// Scalars of each constraint.
     pub constraints: Vec<Vec<Scalar>>,
     /// Scalars of each integral.
@@ -89,6 +91,7 @@ pub fn unroll(model: &Model) -> Result<Unrolled, TooLarge> {
     let g = &mut graph;
     let (mut hamiltonian, mut hamiltonian_gradient, mut field) = (None, Vec::new(), Vec::new());
     let (mut velocities, mut force) = (Vec::new(), Vec::new());
+    let rolling = model.rollings.iter().map(|of| velocity_slopes(g, model, of)).collect();
     match &model.dynamics {
         Dynamics::Hamiltonian(h, _) => {
             let node = h.unroll(g)[0];
@@ -112,30 +115,26 @@ pub fn unroll(model: &Model) -> Result<Unrolled, TooLarge> {
         velocities,
         force,
         field,
+        rolling,
         constraints,
         integrals,
     })
 }
 
-/// The components of a gradient by the momenta.
-fn momentum_derivatives(g: &mut Graph, gradient: &Gradient, degrees: usize) -> Vec<Node> {
-    let mut derivatives = vec![g.zero(); degrees];
-    for &(i, d) in gradient {
-        if let Some(derivative) = (i as usize).checked_sub(degrees).map(|k| &mut derivatives[k]) {
-            *derivative = d;
+/// Derivatives of a rolling constraint by the velocities.
+fn velocity_slopes(g: &mut Graph, model: &Model, rolling: &Rolling) -> Vec<Vec<Node>> {
+    let (first, n) = (model.following().velocities, model.degrees());
+    let outputs = rolling.functional.unroll(g);
+    let slopes = |&output: &Node| {
+        let mut row = vec![g.zero(); n];
+        for (i, d) in g.gradient(output) {
+            if let Some(k) = (i as usize).checked_sub(first) {
+                row[k] = d;
+            }
         }
-    }
-    derivatives
-}
-
-impl Following {
-    /// Node of input `k` of a formula over the state and what follows it, for given velocities.
-    fn node(&self, g: &mut Graph, k: usize, velocities: &[Node]) -> Node {
-        match k.checked_sub(self.velocities) {
-            Some(of) => velocities[of],
-            None => g.state(k),
-        }
-    }
+        row
+    };
+    outputs.iter().map(slopes).collect()
 }
 
 impl Unrolled {

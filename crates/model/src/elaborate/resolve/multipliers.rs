@@ -59,8 +59,17 @@ impl Elaborator<'_> {
         }
         let (own, rest) = indices.split_at(need);
         let own = own.iter().map(|index| self.index_value(index)).collect::<Option<Vec<Ex>>>()?;
-        let is_constraint = |s: &&ast::Statement| s.kind == StatementKind::Constraint;
-        let number = self.statements[..statement].iter().filter(is_constraint).count();
+        // Rolling constraints stand behind the others.
+        let count = |list: &[ast::Statement], kind: StatementKind| {
+            list.iter().filter(|s| s.kind == kind).count()
+        };
+        let (kind, before) = (self.statement(statement).kind, &self.statements[..statement]);
+        let number = match kind {
+            StatementKind::Rolling => {
+                count(self.statements, StatementKind::Constraint) + count(before, kind)
+            }
+            _ => count(before, kind),
+        };
         let kind = Kind::Member(Storage::Multiplier(number), own);
         let e = CheckedExpression::new(kind, checked.value.shape, span);
         self.component(e, rest, span)
@@ -69,7 +78,9 @@ impl Elaborator<'_> {
     /// Statement of the constraint that a name stands for.
     fn constraint_of(&self, symbol: Symbol) -> Option<usize> {
         let Symbol::Label(number) = symbol else { return None };
-        (self.statement(number).kind == StatementKind::Constraint).then_some(number)
+        let is_one = [StatementKind::Constraint, StatementKind::Rolling]
+            .contains(&self.statement(number).kind);
+        is_one.then_some(number)
     }
 
     fn no_constraint(&mut self, name: &ast::Name) {

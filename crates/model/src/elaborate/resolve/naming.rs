@@ -181,6 +181,7 @@ impl Elaborator<'_> {
             _ => (
                 "not a constant here",
                 match place {
+                    "a rolling constraint" => "a rolling constraint is one on velocities: write q'",
                     "a size" => "a size is made of numbers and other sizes",
                     "a range" => "a range is made of numbers and sizes",
                     "a parameter" => "a parameter is made of numbers, sizes and other parameters",
@@ -218,7 +219,9 @@ fn why_no_velocity(place: &str) -> &'static str {
         "the Hamiltonian" => {
             "a Hamiltonian is a function of positions and momenta: write the momentum"
         }
-        "a constraint" => "a constraint here is one on positions and momenta: write the momentum",
+        "a constraint" => {
+            "a constraint is one on positions and momenta; one on velocities is `rolling NAME : EXPR = EXPR`"
+        }
         "an integral" => {
             "a first integral is a function of positions and momenta: write the momentum, or `observe`"
         }

@@ -3,6 +3,7 @@
 
 use super::forces::{energy_balance, forces};
 use super::quantities::FormulaLowering;
+use super::rolling::rollings;
 use super::{CheckedFormulas, StateDerivative, cutoff};
 use crate::elaborate::expression::index_set::IndexSet;
 use crate::elaborate::expression::{self, Draw, Ex};
@@ -198,10 +199,18 @@ impl Elaborator<'_> {
         self.initial_values(&places, &formulas.initial, &mut lowering, &mut first)?;
         let dynamics = dynamics(&places, formulas, &mut lowering);
         let stiff = formulas.stiff.as_ref().and_then(|e| lowering.lower_single(Purpose::Motion, e));
-        let constraints = lowering.quantities(Purpose::Other, formulas.constraints.iter());
+        let mut constraints = lowering.quantities(Purpose::Other, formulas.constraints.iter());
+        let sizes = (places.dimension, places.degrees);
+        let stated = constraints.as_deref().unwrap_or(&[]);
+        let rolled = rollings(formulas, (dynamics.as_ref(), stated), sizes, &mut lowering);
+        let rollings = rolled.and_then(|(quantities, rollings)| {
+            constraints.as_mut()?.extend(quantities);
+            Some(rollings)
+        });
         let mut integrals = lowering.quantities(Purpose::Integral, formulas.integrals.iter());
-        if let (Some(list), Some(work), Some(Dynamics::Hamiltonian(h, span))) =
-            (&mut integrals, places.work, &dynamics)
+        let works = rollings.iter().flatten().any(|rolling| !rolling.is_homogeneous);
+        if let (Some(list), Some(work), Some(Dynamics::Hamiltonian(h, span)), false) =
+            (&mut integrals, places.work, &dynamics, works)
         {
             list.push(energy_balance(h, work, *span));
         }
@@ -238,6 +247,7 @@ impl Elaborator<'_> {
             forces: forces?,
             stiff,
             constraints: constraints?,
+            rollings: rollings?,
             integrals: integrals?,
             observables: observables?,
             measures: measures.into_iter().collect::<Option<_>>()?,

@@ -146,7 +146,13 @@ impl Elaborator<'_> {
             return known.clone();
         }
         self.enter(number, used)?;
-        let scope = Scope::new(expression::FORMULA, "a constraint");
+        let scope = match self.statement(number).kind {
+            StatementKind::Rolling => {
+                let inputs = expression::FORMULA & !expression::MOMENTUM | expression::VELOCITY;
+                Scope::new(inputs, "a rolling constraint")
+            }
+            _ => Scope::new(expression::FORMULA, "a constraint"),
+        };
         let checked = self.within(scope, |this| this.read_equation(this.statement(number)));
         self.leave();
         self.constraints.insert(number, checked.clone());
@@ -172,7 +178,14 @@ impl Elaborator<'_> {
         }
         let moving = expression::POSITION | expression::MOMENTUM | expression::STATE;
         let span = left.span.to(right.span);
-        if (l.depends | r.depends) & moving == 0 {
+        if statement.kind == StatementKind::Rolling
+            && (l.depends | r.depends) & expression::VELOCITY == 0
+        {
+            let message = format!("rolling constraint '{}' holds no velocity", name.text);
+            let finding = Diagnostic::error(message, span, "no q' here");
+            return self.refuse(finding.help("a constraint on positions is `constraint`"));
+        }
+        if (l.depends | r.depends) & (moving | expression::VELOCITY) == 0 {
             let message = format!("constraint '{}' holds no variable", name.text);
             return self.refuse(Diagnostic::error(message, span, "nothing here moves"));
         }

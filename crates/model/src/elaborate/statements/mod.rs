@@ -11,6 +11,7 @@ mod measures;
 mod parameters;
 mod quantities;
 pub(super) mod replace;
+mod rolling;
 mod symmetry;
 mod tables;
 
@@ -34,6 +35,7 @@ struct CheckedFormulas {
     derivatives: Vec<StateDerivative>,
     forces: Vec<CheckedForce>,
     constraints: Vec<CheckedFormula>,
+    rollings: Vec<CheckedFormula>,
     integrals: Vec<CheckedFormula>,
     observables: Vec<CheckedFormula>,
     measures: Vec<CheckedMeasure>,
@@ -101,6 +103,9 @@ impl Elaborator<'_> {
         match statement.kind {
             StatementKind::Constraint => {
                 formulas.constraints.extend(self.constraint(number, statement.name.span))
+            }
+            StatementKind::Rolling => {
+                formulas.rollings.extend(self.constraint(number, statement.name.span))
             }
             StatementKind::Force => formulas.forces.extend(self.force(number)),
             StatementKind::Integral => formulas.integrals.extend(self.quantity(number)),

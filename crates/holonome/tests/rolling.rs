@@ -1,0 +1,125 @@
+//! Rolling constraints against closed forms.
+
+mod common;
+
+use common::{options, run};
+use holonome::Problem;
+
+fn problem(text: &str) -> Problem {
+    text.parse().unwrap()
+}
+
+/// A coin that rolls upright, of mass m, radius R, moments I about its axis and J about the vertical:
+/// both angles turn evenly, and its centre moves on a circle.
+const COIN: &str = "
+    parameter R = 0.5
+    parameter m = 2
+    parameter I = 0.3
+    parameter J = 0.1
+    coordinate r : R^2 = (0, 0)
+    coordinate angle = 0
+    coordinate heading = 0
+    velocity v of r = (R*3, 0)
+    velocity spin of angle = 3
+    velocity turn of heading = 0.7
+    hamiltonian dot(p_r, p_r)/(2*m) + p_angle^2/(2*I) + p_heading^2/(2*J)
+    rolling along : r'.x = R*cos(heading)*angle'
+    rolling across : r'.y = R*sin(heading)*angle'
+    observe forces = (lambda.along, lambda.across)
+    observe acceleration = r''";
+
+#[test]
+fn a_coin_rolls_on_a_circle() {
+    for with in ["", "--method corrected:gauss8 --step 0.05", "--method corrected:rk4 --step 0.005"]
+    {
+        let finished =
+            run(problem(COIN), options(&format!("--until 20 --every 4 {with}"))).unwrap();
+        for (k, t) in finished.times().into_iter().enumerate() {
+            let (radius, phase) = (0.5 * 3.0 / 0.7, 0.7 * t);
+            let expected = [radius * phase.sin(), radius * (1.0 - phase.cos())];
+            let found = &finished.array("r")[k];
+            // −Aᵀμ = m r'', at right angles to the motion.
+            let pull = 2.0 * 0.5 * 3.0 * 0.7;
+            let force = [pull * phase.sin(), -pull * phase.cos()];
+            for i in 0..2 {
+                assert!((found[i] - expected[i]).abs() < 2e-8, "{with} {t}: {found:?}");
+                let forces = &finished.array("forces")[k];
+                assert!((forces[i] - force[i]).abs() < 2e-8, "{with} {t}: {forces:?}");
+                let acceleration = &finished.array("acceleration")[k];
+                assert!((acceleration[i] + force[i] / 2.0).abs() < 2e-8);
+            }
+        }
+        // Held to a few roundings of terms up to 2.
+        let drifts = &finished.summary.drift;
+        assert_eq!(drifts.iter().filter(|drift| drift.name == "H").count(), 1);
+        assert!(drifts.iter().all(|drift| drift.max < 1e-14), "{with}");
+    }
+}
+
+/// A blade on an inclined plane that turns evenly and starts at rest does not slide down: x =
+/// g sin²(ωt)/(2ω²), y = g (ωt − ½ sin 2ωt)/(2ω²) (Neimark, Fufaev 1972, II.2). Friction at the same
+/// rate in all directions, and the plane as a constraint on positions, go beside it.
+#[test]
+fn a_blade_does_not_slide_down() {
+    let text = |more: &str| {
+        format!(
+            "coordinate r : R^3 = (0, 0, 0)
+            coordinate a = 0
+            momentum p of r
+            velocity w of a = 1.3
+            hamiltonian dot(p, p)/2 + p_a^2/2 - 2*r.x
+            constraint plane : r.z = 0
+            rolling blade : sin(a)*r'.x - cos(a)*r'.y = 0
+            {more}"
+        )
+    };
+    let expected = |t: f64| {
+        let (w, g) = (1.3, 2.0);
+        let phase: f64 = w * t;
+        let scale = g / (2.0 * w * w);
+        [scale * phase.sin().powi(2), scale * (phase - 0.5 * (2.0 * phase).sin())]
+    };
+    let finished = run(problem(&text("")), options("--until 10 --every 1 --rtol 1e-12")).unwrap();
+    for (t, r) in finished.times().into_iter().zip(finished.array("r")) {
+        for (found, expected) in r.iter().zip(expected(t)) {
+            assert!((found - expected).abs() < 1e-10, "{t}: {r:?}");
+        }
+        assert!(r[2].abs() < 1e-15);
+    }
+    let damped = text("force drag on r = -0.2*r'");
+    let finished = run(problem(&damped), options("--until 10 --rtol 1e-12")).unwrap();
+    let balance = finished.summary.drift.iter().find(|drift| drift.name == "energy balance");
+    assert!(balance.unwrap().max < 1e-13);
+}
+
+/// A ball on a turntable moves on circles with 2/7 of its rate: r'' = (2/7) Ω e × r'. Its energy is
+/// not constant, as the table does work.
+#[test]
+fn a_ball_on_a_turntable_moves_on_circles() {
+    let text = "
+        parameter W = 1.5
+        parameter a = 0.2
+        parameter m = 3
+        let I = 2*m*a^2/5
+        coordinate x = 1
+        coordinate y = 0
+        coordinate s = 0
+        coordinate u = 0
+        velocity vx of x = 0.1
+        velocity vy of y = 0.4
+        velocity vs of s = (1.5 - 0.4)/0.2
+        velocity vu of u = 0.1/0.2
+        hamiltonian (p_x^2 + p_y^2)/(2*m) + (p_s^2 + p_u^2)/(2*I)
+        rolling first : x' - a*u' = -W*y
+        rolling second : y' + a*s' = W*x";
+    let finished = run(problem(text), options("--until 12 --every 3 --rtol 1e-12")).unwrap();
+    let rate = 2.0 / 7.0 * 1.5;
+    for (k, t) in finished.times().into_iter().enumerate() {
+        let (sin, cos) = (rate * t).sin_cos();
+        let x = 1.0 + (0.1 * sin - 0.4 * (1.0 - cos)) / rate;
+        let y = (0.4 * sin + 0.1 * (1.0 - cos)) / rate;
+        assert!((finished.array("x")[k][0] - x).abs() < 1e-10, "{t}");
+        assert!((finished.array("y")[k][0] - y).abs() < 1e-10, "{t}");
+    }
+    assert!(finished.summary.drift.iter().all(|drift| drift.name != "H"));
+}
