@@ -81,7 +81,7 @@ fn singular_constraints_have_no_reference() {
     options.run.penalty = Some(PenaltyStrength::Omega(20.0));
     let comparison = run(&model("braced-square", &[]), &options);
     assert!(comparison.rows.iter().all(|row| measured(row).errors.is_some()));
-    let singular = "coordinate q : R^2 = (1, 0)\nmomentum p of q = (0, 1)\nhamiltonian dot(p, p)/2\n\
+    let singular = "coordinate q : R^2 = (1, 0)\nmomentum p of q\nhamiltonian dot(p, p)/2 + q.y/100\n\
         constraint a : dot(q, q) = 1\nconstraint b : q.x = 1\n";
     options.methods = ["zhang-skeel", "gauss4"].iter().map(|name| name.parse().unwrap()).collect();
     let comparison = run(&text_model(singular), &options);
