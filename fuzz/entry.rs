@@ -84,7 +84,7 @@ fn examine(text: &str, model: &Model) -> Outcome {
     let examined = consistency::examine(model);
     check(text, &examined.diagnostics);
     check(text, &examined.off_set);
-    check(text, &examined.redundant);
+    check(text, &examined.singular);
     check(text, &examined.off_set);
     match consistency::project_initial(model) {
         Ok(moved) => assert_eq!(moved.initial.len(), model.dimension()),
