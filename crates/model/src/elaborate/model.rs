@@ -205,13 +205,8 @@ impl Quantity {
     pub fn shares(&self) -> Vec<Option<(usize, f64)>> {
         let mut shares = vec![None; self.shape.len()];
         for (scalar, component) in self.components.iter().enumerate() {
-            let share = Some((scalar, 1.0 / component.multiplicity));
-            shares[component.offset] = share;
-            if let Shape::Matrix(_, columns) = self.shape
-                && component.multiplicity > 1.0
-            {
-                let (i, j) = (component.offset / columns, component.offset % columns);
-                shares[j * columns + i] = share;
+            for offset in component.offsets(self.shape) {
+                shares[offset] = Some((scalar, 1.0 / component.multiplicity));
             }
         }
         shares

@@ -8,6 +8,7 @@
 
 use super::Field;
 use super::invariants::{InvariantRows, InvariantSource};
+use super::least_norm::of_entries;
 use super::structure::{
     ConstraintKind, Hidden, Irregular, Probe, Structure, ambient_points, bracket_size,
 };
@@ -39,7 +40,7 @@ pub fn extend(
         ConstraintKind::Nonholonomic => rolling_field(model, &mut unrolled, structure)?,
         _ => constrained_field(model, &mut unrolled, structure)?,
     };
-    let multipliers = of_entries(model, &mut unrolled.graph, &multipliers);
+    let multipliers = of_entries(model, &mut unrolled, &multipliers);
     let fields = std::iter::once(&mut field).chain(&mut underlying);
     fields.for_each(|field| account_for_work(model, &mut unrolled, field));
     Ok(Field { underlying, multipliers, ..with_invariants(model, unrolled, structure, field) })
@@ -54,27 +55,6 @@ struct Extension {
     underlying: Option<Vec<Node>>,
     /// Multipliers on the constraint set, one for each scalar constraint.
     multipliers: Vec<Node>,
-}
-
-/// Multipliers of all entries of constraints, from those of the scalar ones.
-fn of_entries(model: &Model, g: &mut Graph, multipliers: &[Node]) -> Vec<Node> {
-    let (mut all, mut first) = (Vec::new(), 0);
-    for constraint in model.constraints.iter().filter(|_| !multipliers.is_empty()) {
-        let shares = constraint.shares();
-        for _ in 0..constraint.members {
-            for share in &shares {
-                all.push(match share {
-                    Some((scalar, part)) => {
-                        let part = g.constant(*part);
-                        g.mul(part, multipliers[first + scalar])
-                    }
-                    None => g.zero(),
-                });
-            }
-            first += constraint.components.len();
-        }
-    }
-    all
 }
 
 /// The field without constraint forces: X_H = (H_p, −H_q) and the forces Q. The work is at rest.

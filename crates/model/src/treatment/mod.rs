@@ -11,6 +11,7 @@ pub mod feedback;
 pub mod heat_bath;
 pub(crate) mod invariants;
 mod join;
+mod least_norm;
 pub mod mechanics;
 pub mod penalty;
 pub mod structure;
