@@ -9,7 +9,7 @@ mod text;
 use crate::backend::backend;
 use crate::gain::is_imposed;
 use crate::heat_bath::determinant_varies;
-use crate::kernels::{Formula, Taylor};
+use crate::kernels::{FieldJacobian, Formula, Taylor};
 use crate::problem::Problem;
 use crate::step::survey;
 use advice::advice;
@@ -33,12 +33,16 @@ pub use rows::{
 };
 use serde::Serialize;
 
-/// Schemes that follow a field; a scheme that needs formulas only if `field` has a series.
-fn bases(field: Option<&Field>) -> Vec<&'static str> {
+/// Schemes that follow a field; a scheme that needs formulas only if `field` has a series, and one for
+/// stiff fields only if there is a Jacobian.
+fn bases(field: Option<&Field>, model: &Model) -> Vec<&'static str> {
     let follows = |scheme: &&'static Scheme| {
         let method = Method::plain(scheme);
         let has_series = |field| Taylor::new(&method, field).is_ok();
-        scheme.follows_fields() && (!scheme.needs_formulas() || field.is_some_and(has_series))
+        let has_jacobian = || field.is_some() || FieldJacobian::missing(model).is_none();
+        scheme.follows_fields()
+            && (!scheme.needs_formulas() || field.is_some_and(has_series))
+            && (scheme.stiff().is_none() || has_jacobian())
     };
     SCHEMES.iter().copied().filter(follows).map(|scheme| scheme.name).collect()
 }
@@ -156,7 +160,7 @@ impl Report {
                 Way::of_step(model, true, 1, true),
                 Way::of_step(model, false, 1, true),
             ],
-            bases: bases(unrolled),
+            bases: bases(unrolled, model),
         }
     }
 }

@@ -40,6 +40,15 @@ pub(crate) const LONGEST_STEP: usize = 4000;
 /// length pay back; the longest one starts after half a second.
 pub(crate) const LONGEST_COLLOCATION: usize = 16_000;
 
+/// Maximum number of operations of the components of a field, those that they share counted for each,
+/// up to which its Jacobian is one formula. Beyond, it is taken column by column from derivatives
+/// along unit vectors, each some three evaluations of the field.
+pub(crate) const LONGEST_JACOBIAN: usize = 100_000;
+
+/// Maximum number of numbers in the factors of the linear systems of a method for stiff fields, four
+/// for each entry of a full matrix: a gigabyte, and some ten seconds a step.
+pub(crate) const LARGEST_FACTORS: usize = 1 << 27;
+
 /// Maximum number of operations of a step of a Taylor series that is compiled as one formula, and in
 /// loops. Beyond, the orders are computed one after the other, by a program that is a hundredth as
 /// long. It takes 1.8 to 3.2 times as long as one formula would (chains of 10 to 20 links, 10 to 20

@@ -45,6 +45,8 @@ const METHODS: [&str; 20] = [
     "corrected:gauss16",
     "gauss8 --step 0.01",
     "corrected:gauss16 --step 0.01",
+    "radau5",
+    "corrected:radau5 --step 0.01",
     "taylor",
     "corrected:taylor --step 0.01",
     "stormer-verlet-a --step 0.01",

@@ -102,7 +102,7 @@ fn a_mechanism_starts_from_rest() {
         // Of order 2: a quarter, up to terms of order 4, which are a hundredth of these.
         assert!(fine < 3e-4 && (coarse / fine - 4.0).abs() < 0.1, "{method}: {coarse:e} {fine:e}");
     }
-    for method in ["corrected:dop853", "corrected:gauss16"] {
+    for method in ["corrected:dop853", "corrected:gauss16", "corrected:radau5"] {
         let end = end(SQUEEZER, &format!("--method {method} --rtol 1e-9 --until 0.03 --samples 2"));
         // Errors of steps of 1e-9 grow a hundredfold on the way: the angle turns by 16.
         assert!(distance(&end[..7], &SQUEEZED) < 1e-6, "{method}: {end:?}");
@@ -120,6 +120,7 @@ fn steps_are_counted_from_the_start() {
         "corrected:dop853",
         "plain:tsit5",
         "gauss16",
+        "radau5",
         "taylor",
         "projection:bs3",
         "corrected:rk4 --step 2e-9",

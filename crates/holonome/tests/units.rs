@@ -70,7 +70,7 @@ const MODELS: [(&str, &str); 5] = [
 ];
 
 /// Methods of every family, with steps in the unit of time.
-const METHODS: [(&str, Option<f64>); 14] = [
+const METHODS: [(&str, Option<f64>); 16] = [
     ("corrected:dop853", None),
     ("corrected:tsit5", None),
     ("plain:dopri5", None),
@@ -79,6 +79,8 @@ const METHODS: [(&str, Option<f64>); 14] = [
     ("corrected:dop853", Some(0.015625)),
     ("corrected:euler", Some(0.0009765625)),
     ("projection:rk4", Some(0.0078125)),
+    ("corrected:radau5", None),
+    ("radau5", Some(0.015625)),
     ("feedback:dop853", None),
     ("feedback:rk4", Some(0.0078125)),
     ("rattle", Some(0.0078125)),

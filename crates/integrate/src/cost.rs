@@ -10,7 +10,7 @@ pub struct Cost {
     pub field: u64,
     /// Evaluations of forces H_q.
     pub gradient: u64,
-    /// Evaluations of second derivatives of H, in Newton matrices.
+    /// Evaluations of second derivatives of H, or of the derivatives of a field, in Newton matrices.
     pub hessian: u64,
     /// Evaluations of F by a treatment; monitoring does not count.
     pub invariants: u64,

@@ -30,13 +30,15 @@ pub enum Failure<E> {
     },
     /// The plan's limit on steps is reached.
     #[error(
-        "t = {t} is reached after {limit} steps, which is the limit; raise it with {max_steps}, or loosen the tolerance", max_steps = option("max_steps")
+        "t = {t} is reached after {limit} steps, which is the limit; {}", more_steps(.stiff_since)
     )]
     TooManySteps {
         /// Time that the run reached.
         t: f64,
         /// The limit.
         limit: u64,
+        /// Time from which on stability has limited the steps, not accuracy, if it has.
+        stiff_since: Option<f64>,
     },
     /// The Newton iteration of a projection stopped before it reached its tolerance.
     #[error(
@@ -154,6 +156,17 @@ pub enum Culprit {
         /// Name of the vector.
         name: String,
     },
+}
+
+/// Remedy for a run that reaches the limit on its steps.
+fn more_steps(stiff_since: &Option<f64>) -> String {
+    let max_steps = option("max_steps");
+    match stiff_since {
+        Some(t) => format!(
+            "from t = {t} on stability limits them, not accuracy: the field is stiff, and `radau5` takes longer ones; or raise the limit with {max_steps}"
+        ),
+        None => format!("raise it with {max_steps}, or loosen the tolerance"),
+    }
 }
 
 impl<E> Failure<E> {

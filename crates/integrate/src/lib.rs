@@ -45,6 +45,7 @@ pub mod plan;
 pub mod run;
 pub mod scales;
 pub mod scheme;
+pub mod simplified_newton;
 pub mod space;
 pub mod stability;
 pub mod state;

@@ -18,6 +18,7 @@ mod output;
 mod pieces;
 mod rates;
 mod rounding;
+mod stiffness;
 mod symmetric;
 mod unmet;
 
@@ -38,8 +39,10 @@ use crate::fixed_point::{CollocationMap, SliceStages};
 use crate::observer::{Control, Observer};
 use crate::plan::{AdaptiveSteps, FixedSteps, Plan, Stepping};
 use crate::scales::{Kept, Scales};
+use crate::scheme::Step;
 use crate::scheme::map::{StepFrom, StepMap, Workspace};
 use crate::scheme::slices::TableauMap;
+use crate::simplified_newton::StiffMap;
 use crate::stability::Monitor;
 use crate::state::{ControllerMemory, Drift, StepState};
 use crate::system::{ConstraintRates, System};
@@ -78,8 +81,11 @@ pub fn run<O: Observer + ?Sized>(
     state: &mut StepState,
     observer: &mut O,
 ) -> Result<Outcome, Failure<O::Error>> {
-    match plan.method.scheme.collocation() {
-        Some(collocation) => {
+    match plan.method.scheme.step {
+        Step::Stiff(method) => {
+            run_map(plan, system, &StiffMap::new(method, plan, system), state, observer)
+        }
+        Step::Collocation(collocation) => {
             let stages = SliceStages::new(collocation, plan, system);
             run_map(
                 plan,
@@ -89,7 +95,7 @@ pub fn run<O: Observer + ?Sized>(
                 observer,
             )
         }
-        None => run_map(
+        _ => run_map(
             plan,
             system,
             &TableauMap::new(plan.method.scheme.tableau(), system),
@@ -153,6 +159,8 @@ struct Engine<'a> {
     deviations: Vec<f64>,
     /// The largest deviations within a block of steps.
     largest: Vec<f64>,
+    /// Real stability interval of an explicit scheme.
+    explicit_interval: Option<f64>,
     /// Largest estimate of a step's error that is accepted.
     tolerance: f64,
     /// State of the controller after the step; the one in `state` stays until the step is accepted
@@ -242,6 +250,7 @@ impl<'a> Engine<'a> {
             values: vec![0.0; m],
             deviations: vec![0.0; monitored],
             largest: vec![0.0; monitored],
+            explicit_interval: plan.method.scheme.explicit_interval(),
             tolerance: match &plan.stepping {
                 Stepping::Adaptive(adaptive) => map
                     .facts()
@@ -384,6 +393,7 @@ impl<'a> Engine<'a> {
         let controller = Controller::new(&self.control());
         while self.state.elapsed < adaptive.span() {
             self.find_rounding();
+            self.find_stiffness();
             let moment = adaptive.moment_at(self.state.t);
             if self.map.takes_first_stage() || self.state.controller.h == 0.0 {
                 self.first_stage()?;

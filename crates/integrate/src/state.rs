@@ -79,6 +79,9 @@ pub struct StepState {
     pub next_sample: usize,
     /// Stability of the feedback term along the run.
     pub stability: StabilityMemory,
+    /// Search for steps that stability limits.
+    #[serde(default)]
+    pub stiffness: Stiffness,
     /// Averages of outputs that the observer accumulates.
     #[serde(default)]
     pub averages: Vec<Averages>,
@@ -211,6 +214,25 @@ pub struct Drift {
     pub max: f64,
 }
 
+/// Search for steps of an explicit scheme that stability limits, not accuracy.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub struct Stiffness {
+    /// Number of steps at the last sample.
+    pub step: u64,
+    /// Time since the start there.
+    #[serde(with = "exact::number")]
+    pub elapsed: f64,
+    /// Number of steps in a row that stability has limited.
+    pub streak: u64,
+    /// Time from which on it has.
+    #[serde(with = "exact::number")]
+    pub since: f64,
+    /// h|λ| as a part of the scheme's real stability interval, once that is long enough to report
+    /// it; 0 before.
+    #[serde(with = "exact::number")]
+    pub ratio: f64,
+}
+
 /// Statistics of h·λmax/r along the run (see [`crate::stability`]).
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct StabilityMemory {
@@ -291,6 +313,7 @@ impl StepState {
             cost: Cost::default(),
             next_sample: 0,
             stability: StabilityMemory::default(),
+            stiffness: Stiffness { since: plan.t0, ..Stiffness::default() },
             averages: Vec::new(),
             memory: Vec::new(),
             before_end: None,
@@ -353,6 +376,7 @@ impl StepState {
             tested: _,
             next_sample,
             stability,
+            stiffness,
             averages,
             memory,
             before_end: _,
@@ -379,6 +403,7 @@ impl StepState {
         (self.stability.count, self.stability.max, self.stability.sum) =
             (stability.count, stability.max, stability.sum);
         self.stability.direction.clone_from(&stability.direction);
+        self.stiffness = *stiffness;
         self.averages.clone_from(averages);
         self.memory.clone_from(memory);
     }

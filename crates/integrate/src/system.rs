@@ -103,6 +103,17 @@ pub trait System: Sync {
         assert!(values.is_empty(), "a system with invariants evaluates their Jacobian");
     }
 
+    /// Places of the nonzeros of the field's Jacobian ∂X/∂x; `None` if it is not known. Methods that
+    /// need it then take difference quotients for all of its entries.
+    fn field_pattern(&self) -> Option<&Pattern> {
+        None
+    }
+
+    /// Compute these nonzeros at (t, x), row by row.
+    fn field_jacobian(&self, _t: f64, _x: &[f64], values: &mut [f64], _work: &mut [f64]) {
+        assert!(values.is_empty(), "a system that knows the places of its Jacobian evaluates it");
+    }
+
     /// Compute the derivative of the field along `v`: DX(t, x)·v. By default it is a central
     /// difference, good to about 1e-10 relative, enough for the rates that it serves; it allocates
     /// its scratch.

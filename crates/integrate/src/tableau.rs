@@ -69,6 +69,7 @@ pub struct Tableau {
     pub stages_of_step: usize,
     /// Number of stages that the error estimate needs; dense output may need more.
     pub stages: usize,
+    real_interval: f64,
 }
 
 /// One error estimate h·Σ e_i k_i.
@@ -141,6 +142,15 @@ pub enum TableauError {
     },
 }
 
+/// Place between two numbers from which on a condition does not hold.
+pub(crate) fn boundary(mut inside: f64, mut outside: f64, holds: impl Fn(f64) -> bool) -> f64 {
+    while outside - inside > 4.0 * f64::EPSILON * outside {
+        let middle = 0.5 * (inside + outside);
+        if holds(middle) { inside = middle } else { outside = middle }
+    }
+    inside
+}
+
 impl Tableau {
     /// Number of stages that a step or its interpolant may touch.
     pub fn stage_count(&self) -> usize {
@@ -180,6 +190,7 @@ impl Tableau {
             stages,
             a,
             b,
+            real_interval: 0.0,
         };
         for (row, (weights, order)) in definition.error.iter().enumerate() {
             check_length("error", row, weights.len(), stages)?;
@@ -207,6 +218,7 @@ impl Tableau {
             None if adaptive => Some(Dense::new(&tableau, order.min(3), &[])?),
             None => None,
         };
+        tableau.real_interval = tableau.find_real_interval();
         tableau.check()?;
         Ok(tableau)
     }
@@ -231,20 +243,17 @@ impl Tableau {
 
     /// Length r of the real stability interval: the largest r with |R(−x)| ≤ 1 for all x in [0, r].
     pub fn real_stability_interval(&self) -> f64 {
+        self.real_interval
+    }
+
+    fn find_real_interval(&self) -> f64 {
         let polynomial = self.stability_polynomial();
         // Round-off of R near the interval's end, where terms of size xᵏ/k! ≤ e⁷ ≈ 1e3 cancel.
         let stable =
             |x: f64| polynomial.iter().rev().fold(0.0, |sum, c| sum * -x + c).abs() <= 1.0 + 1e-12;
         let scan = 1e-3;
-        let Some(outside) = (1..100_000).map(|i| f64::from(i) * scan).find(|&x| !stable(x)) else {
-            return 0.0;
-        };
-        let (mut inside, mut outside) = (outside - scan, outside);
-        while outside - inside > 4.0 * f64::EPSILON * outside {
-            let middle = 0.5 * (inside + outside);
-            if stable(middle) { inside = middle } else { outside = middle }
-        }
-        inside
+        let outside = (1..100_000).map(|i| f64::from(i) * scan).find(|&x| !stable(x));
+        outside.map_or(0.0, |outside| boundary(outside - scan, outside, stable))
     }
 
     /// Verify the order of an estimate that takes the field at x₁ as one more stage.

@@ -271,7 +271,7 @@ fn the_step_limit_is_kept() {
     ] {
         plan.step_limit = 17;
         let (state, failure) = fail(&plan, &pendulum(), &PENDULUM_START);
-        assert!(matches!(failure, Failure::TooManySteps { limit: 17, t } if t == state.t));
+        assert!(matches!(failure, Failure::TooManySteps { limit: 17, t, .. } if t == state.t));
         assert_eq!(state.step + state.cost.rejected, 17);
         // Raised, it goes on from there.
         plan.step_limit = u64::MAX;

@@ -57,7 +57,7 @@ fn assert_same_bits(plan: &Plan, system: &dyn System, x0: &[f64]) {
 
 #[test]
 fn adaptive_runs_resume_exactly() {
-    for scheme in ["bs3", "dopri5", "tsit5", "dop853", "gauss8", "gauss16"] {
+    for scheme in ["bs3", "dopri5", "tsit5", "dop853", "gauss8", "gauss16", "radau5"] {
         for treatment in ["plain", "corrected", "projection"] {
             let name = format!("{treatment}:{scheme}");
             let plan = Plan::adaptive(method(&name), 0.0, 5.0, 1e-6, 1e-6)
@@ -71,7 +71,9 @@ fn adaptive_runs_resume_exactly() {
 
 #[test]
 fn fixed_runs_resume_exactly() {
-    for scheme in ["euler", "midpoint", "heun", "rk4", "dopri5", "dop853", "gauss8", "gauss16"] {
+    for scheme in
+        ["euler", "midpoint", "heun", "rk4", "dopri5", "dop853", "gauss8", "gauss16", "radau5"]
+    {
         for treatment in ["plain", "corrected", "projection", "symmetric-projection"] {
             let name = format!("{treatment}:{scheme}");
             let plan =

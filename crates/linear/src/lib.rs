@@ -18,6 +18,7 @@ pub mod ordering;
 pub mod pattern;
 pub mod products;
 pub mod rank;
+pub mod resolvent;
 pub mod sparse;
 pub mod unpivoted;
 pub mod widest;

@@ -7,6 +7,7 @@
 
 use crate::halves::by_halves;
 use crate::ordering::{neighbours, reverse_cuthill_mckee};
+use crate::widest::widest;
 
 /// Summary of the pivots of a matrix.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -90,7 +91,10 @@ impl Elimination {
                 for (&place, &value) in self.place.iter().zip(values) {
                     a[place as usize] += value;
                 }
-                eliminate(a, self.n, rows, b)
+                widest(
+                    #[inline(always)]
+                    || eliminate(a, self.n, rows, b),
+                )
             }
             Some((position, half)) => {
                 let (a, rest) = work.split_at_mut(self.n * (3 * half + 1));
@@ -190,6 +194,7 @@ fn weight(entry: f64, size: f64) -> f64 {
 }
 
 /// Solve a dense system in place; `a` and the `sizes` of its rows are overwritten.
+#[inline(always)]
 fn eliminate(a: &mut [f64], n: usize, sizes: &mut [f64], b: &mut [f64]) -> Pivots {
     let mut pivots = Pivots::NONE_YET;
     for k in 0..n {
@@ -209,11 +214,11 @@ fn eliminate(a: &mut [f64], n: usize, sizes: &mut [f64], b: &mut [f64]) -> Pivot
         }
         pivots.take(a[k * n + k]);
         let inverse = 1.0 / a[k * n + k];
-        for i in k + 1..n {
-            let factor = a[i * n + k] * inverse;
-            for j in k + 1..n {
-                a[i * n + j] -= factor * a[k * n + j];
-            }
+        let (above, below) = a.split_at_mut((k + 1) * n);
+        let top = &above[k * n + k + 1..];
+        for (i, row) in (k + 1..n).zip(below.chunks_exact_mut(n)) {
+            let factor = row[k] * inverse;
+            row[k + 1..].iter_mut().zip(top).for_each(|(entry, top)| *entry -= factor * top);
             b[i] -= factor * b[k];
         }
     }

@@ -5,6 +5,7 @@
 mod bound;
 mod collocation;
 mod deferred;
+mod field_jacobian;
 mod following;
 mod formula;
 mod lane_quantities;
@@ -26,6 +27,7 @@ mod vectors;
 mod whole_step;
 
 pub use bound::{Bound, Parametric, Quantities, WideBound, compile_parts, compile_rows};
+pub use field_jacobian::FieldJacobian;
 pub use following::WithVelocities;
 pub(crate) use formula::Formula;
 pub use lane_quantities::LaneQuantities;

@@ -2,6 +2,7 @@
 
 use super::bound::{Bound, Parametric, Quantities, WideBound, compile_rows};
 use super::deferred::Deferred;
+use super::field_jacobian::FieldJacobian;
 use super::formula::Formula;
 use super::mending::{ITERATIONS, Mend};
 use super::monitoring::{Monitoring, WideMonitor, group, is_small};
@@ -34,6 +35,8 @@ pub struct CompiledSystem {
     masses: Masses,
     invariants: Arc<Invariants>,
     unrolled: Option<UnrolledParts>,
+    /// Jacobian of the field, for methods that solve with it.
+    field_jacobian: Option<FieldJacobian>,
 }
 
 /// Parts that a system has besides if its formulas are unrolled.
@@ -117,6 +120,7 @@ impl CompiledSystem {
                 settled,
                 depends_on_time,
             }),
+            field_jacobian: None,
         }
     }
 
@@ -148,7 +152,13 @@ impl CompiledSystem {
             masses: Masses::new(vectors, parameters),
             invariants: Arc::new(invariants),
             unrolled: None,
+            field_jacobian: None,
         }
+    }
+
+    /// This system with the Jacobian of its field.
+    pub fn with_field_jacobian(self, jacobian: FieldJacobian) -> CompiledSystem {
+        CompiledSystem { field_jacobian: Some(jacobian), ..self }
     }
 
     /// This system, with `base` as the field without the term of feedback.
@@ -284,6 +294,7 @@ impl Parametric for CompiledSystem {
         self.field.rebind(parameters);
         self.untreated.rebind(parameters);
         self.pull.rebind(parameters);
+        self.field_jacobian.rebind(parameters);
         self.rebind_invariants(parameters);
         self.masses.rebind(parameters);
         if let Some(UnrolledParts { derivative, settled, .. }) = &mut self.unrolled {
@@ -361,7 +372,10 @@ impl System for CompiledSystem {
                 kernels + 2 * (n + m) + groups + 2 * self.vectors().count() + 2
             });
         let untreated = self.untreated.as_ref().map_or(0, |untreated| untreated.work_len());
-        let all = [field, untreated, values, jacobian, derivative, settled, self.masses.work_len()];
+        let of_field =
+            self.field_jacobian.as_ref().map_or(0, |jacobian| jacobian.work_len(derivative));
+        let masses = self.masses.work_len();
+        let all = [field, untreated, values, jacobian, derivative, settled, of_field, masses];
         all.into_iter().max().unwrap_or(0)
     }
 
@@ -466,6 +480,19 @@ impl System for CompiledSystem {
 
     fn invariant_jacobian(&self, t: f64, x: &[f64], values: &mut [f64], work: &mut [f64]) {
         self.jacobian.run(t, x, values, work);
+    }
+
+    fn field_pattern(&self) -> Option<&Pattern> {
+        // The formulas do not hold the pull.
+        let jacobian = self.field_jacobian.as_ref().filter(|_| self.pull.is_none())?;
+        Some(&jacobian.pattern)
+    }
+
+    fn field_jacobian(&self, t: f64, x: &[f64], values: &mut [f64], work: &mut [f64]) {
+        let jacobian = self.field_jacobian.as_ref().expect("its places are known");
+        jacobian.compute((t, x), values, work, |v, out, work| {
+            self.field_derivative(t, x, v, out, work);
+        });
     }
 
     fn field_derivative(&self, t: f64, x: &[f64], v: &[f64], out: &mut [f64], work: &mut [f64]) {

@@ -3,15 +3,17 @@
 //! derivative of its own step: these schemes commute with differentiation (HLW VI.4.1).
 
 use super::bound::Parametric;
+use super::field_jacobian::FieldJacobian;
 use super::map::{CompiledStep, StepSource};
 use super::system::CompiledSystem;
 use super::vectors::StateVectors;
 use crate::error::Error;
 use holonome_integrate::cost::Cost;
 use holonome_integrate::fixed_point::{CollocationMap, SliceStages};
-use holonome_integrate::method::Method;
+use holonome_integrate::method::{Method, Step};
 use holonome_integrate::plan::Plan;
 use holonome_integrate::scheme::map::{NoStep, StepFrom, StepMap, Workspace};
+use holonome_integrate::simplified_newton::StiffMap;
 use holonome_integrate::system::{System, all_finite};
 use holonome_model::graph::Input;
 use holonome_model::treatment::Field;
@@ -55,7 +57,10 @@ impl TangentSteps {
         let (n, count) = (field.dimension, moving.len());
         let doubled = Arc::new(along_tangents(field, &moving));
         let vectors = vectors.with_tangents(count);
-        let system = CompiledSystem::new(&doubled, &vectors, parameters, true, None);
+        let mut system = CompiledSystem::new(&doubled, &vectors, parameters, true, None);
+        if plan.method.scheme.stiff().is_some() {
+            system = system.with_field_jacobian(FieldJacobian::of(&doubled, parameters));
+        }
         let unrolled = system.unrolled().expect("a field with a graph is unrolled");
         let of = StepSource {
             plan: &plan,
@@ -94,13 +99,14 @@ impl TangentSteps {
         let (n, moving) = (*dimension, *moving);
         let scheme = plan.method.scheme;
         let stages;
-        let map: Box<dyn StepMap + '_> = match (step.map(plan, system), scheme.collocation()) {
+        let map: Box<dyn StepMap + '_> = match (step.map(plan, system), scheme.step) {
             (Some(map), _) => map,
-            (None, Some(collocation)) => {
+            (None, Step::Stiff(method)) => Box::new(StiffMap::new(method, plan, system)),
+            (None, Step::Collocation(collocation)) => {
                 stages = SliceStages::new(collocation, plan, system);
                 Box::new(CollocationMap::new(collocation, plan, system, &stages))
             }
-            (None, None) => unreachable!("a scheme of a field has a map"),
+            (None, _) => unreachable!("a scheme of a field has a map"),
         };
         scratch.size(system, &*map);
         if tangents.is_empty() {

@@ -1,7 +1,7 @@
 //! Tests of templated models against the same models unrolled, and against themselves with other
 //! numbers of lanes.
 
-use super::{CompiledSystem, Parametric, Quantities, StateVectors, compile_rows};
+use super::{CompiledSystem, FieldJacobian, Parametric, Quantities, StateVectors, compile_rows};
 use crate::backend::backend;
 use crate::step::extension;
 use crate::{Problem, Settings};
@@ -12,6 +12,7 @@ use holonome_model::graph::Graph;
 use holonome_model::graph::interpret::{Backend, Interpreter, RowPlaces};
 use holonome_model::graph::tape::Tape;
 use holonome_model::rows::{BLOCK, RowKernel, RowProgram};
+use holonome_model::templated::Differentiated;
 use holonome_model::treatment::Field;
 use holonome_model::treatment::feedback::gauss_newton;
 use holonome_model::treatment::structure::ambient_points;
@@ -383,4 +384,42 @@ fn other_parameters_need_no_other_kernels() {
     );
     old.rebind_invariants(&changed);
     assert_eq!(evaluated(&old, 0.0, &model.initial)[1], f);
+}
+
+/// The Jacobian of formulas, unrolled and templated, against exact derivatives along directions.
+#[test]
+fn jacobians_of_fields_agree_with_derivatives() {
+    for (name, text) in MODELS {
+        let model = load(text);
+        let (parameters, vectors) = (&model.parameter_values, StateVectors::of(&model));
+        let field = Arc::new(unrolled(&model));
+        let system = || CompiledSystem::new(&field, &vectors, parameters, true, None);
+        let mut systems =
+            vec![("unrolled", system().with_field_jacobian(FieldJacobian::of(&field, parameters)))];
+        if model.constraints.is_empty() {
+            let rows = model.row_field();
+            let of = Differentiated::field(&model).expect("it has no near pairs");
+            let jacobian = FieldJacobian::of_rows(of, &rows.layout, parameters);
+            let templated = CompiledSystem::of_rows(&rows, &vectors, parameters, None);
+            systems.push(("templated", templated.with_field_jacobian(jacobian)));
+        }
+        let (t, x) = (0.3, &model.initial[..]);
+        let v: Vec<f64> = (0..x.len()).map(|i| (3.0 * i as f64).sin()).collect();
+        let (mut along, exact) = (vec![0.0; x.len()], system());
+        // The first call compiles, and needs scratch of its own.
+        exact.field_derivative(t, x, &v, &mut along, &mut vec![0.0; exact.work_len()]);
+        for (form, system) in systems {
+            let pattern = system.field_pattern().expect("it is known");
+            let mut values = vec![f64::NAN; pattern.nonzeros()];
+            system.field_jacobian(t, x, &mut values, &mut vec![f64::NAN; system.work_len()]);
+            for (row, along) in pattern.rows().zip(&along) {
+                let terms = row.entries().map(|(p, j)| values[p] * v[j]);
+                let (sum, size) =
+                    terms.fold((0.0, 0.0f64), |(sum, size), term| (sum + term, size + term.abs()));
+                // Entries are sums of up to some hundred terms that may cancel in part.
+                let tolerance = 1e-12 * (size + along.abs());
+                assert!((sum - along).abs() <= tolerance, "{name}, {form}: {sum} {along}");
+            }
+        }
+    }
 }

@@ -3,8 +3,8 @@
 use super::Simulation;
 use crate::recording::variables;
 use crate::summary::{Drifts, FinalState, RunCost, RunPenalty, Stability, Summary};
-use holonome_integrate::method::{Method, MethodTreatment};
-use holonome_integrate::state::{FailedClaim, SingularityKind, StepState};
+use holonome_integrate::method::{Method, MethodTreatment, Scheme};
+use holonome_integrate::state::{FailedClaim, SingularityKind, StepState, Stiffness};
 use holonome_integrate::system::System;
 use holonome_integrate::treatment::correction::largest_innovation;
 use holonome_model::treatment::InvariantGroup;
@@ -94,6 +94,17 @@ fn claim_warnings(
     state.failed_claims.iter().map(warning).collect()
 }
 
+/// Warning about steps that stability has limited.
+fn stiffness_warning(state: &StepState, method: Method) -> Option<String> {
+    let Stiffness { since, ratio, .. } = state.stiffness;
+    let stiff = Scheme::named("radau5").filter(|_| ratio > 0.0)?;
+    let better = Method { treatment: method.treatment, ..Method::plain(stiff) };
+    Some(format!(
+        "from t = {since} on stability limits the steps of `{}`, not accuracy: the field is stiff; `{better}` takes the steps that its accuracy allows",
+        method.scheme.name,
+    ))
+}
+
 /// Warnings about events that a run over `system` by `method` met on the way to `state` and that
 /// its numbers do not show; `remedy` is that for claims that failed.
 pub(crate) fn motion_warnings(
@@ -142,6 +153,7 @@ pub(crate) fn motion_warnings(
         };
         warnings.push(format!("{what}: {why}; {remedy}"));
     }
+    warnings.extend(stiffness_warning(state, method));
     let expected = largest_innovation(system.vectors().count());
     if *innovation > MANY_TIMES * expected {
         warnings.push(format!(

@@ -7,12 +7,16 @@ use super::{Simulation, Trajectory, follow};
 use crate::error::Error;
 use crate::feedback::{feedback_system, refuse_unstable};
 use crate::heat_bath;
+<<<<<<< HEAD
 use crate::kernels::{CompiledStep, CompiledSystem, Mend, StateVectors, StepSource};
 use crate::least_norm::LeastNorm;
+=======
+use crate::kernels::{CompiledStep, CompiledSystem, FieldJacobian, Mend, StateVectors, StepSource};
+>>>>>>> ae2240a5 (radau5: Radau IIA for stiff fields, and a report of stiffness)
 use crate::options::{Gains, RunOptions};
 use crate::output::RunFolder;
 use crate::penalty::{self, MeanMultipliers, Penalised};
-use crate::policy::{ALIKE_MASSES, LONGEST_STEP};
+use crate::policy::{ALIKE_MASSES, LARGEST_FACTORS, LONGEST_STEP};
 use crate::problem::Problem;
 use crate::pulses;
 use crate::recording::{
@@ -23,11 +27,12 @@ use holonome_integrate::method::{Method, MethodTreatment};
 use holonome_integrate::plan::{Gain, Plan};
 use holonome_integrate::state::StepState;
 use holonome_integrate::system::System;
+use holonome_linear::resolvent::Resolvent;
 use holonome_model::derived::Derived;
 use holonome_model::elaborate::expression::{ACCELERATION, MULTIPLIER};
 use holonome_model::rows::RowProgram;
 use holonome_model::syntax::diagnostic::{Diagnostic, Severity};
-use holonome_model::templated::RowField;
+use holonome_model::templated::{Differentiated, RowField};
 use holonome_model::treatment::feedback::{Potential, Transport};
 use holonome_model::treatment::mechanics::NoMechanics;
 use holonome_model::treatment::unrolled::TooLarge;
@@ -122,6 +127,7 @@ impl Simulation {
         warnings.extend(compiler.without_invariants());
         let reference = reference_state(&problem, &options)?;
         let plain = compiler.system(&plan);
+        compiler.refuse_large_factors(&plain)?;
         let state = StepState::new(&plan, &plain, &problem.model.initial, reference.as_deref());
         let constraints = plain.invariants().constraints;
         let stepper = match options.method.treatment {
@@ -331,13 +337,44 @@ impl<'a> Compiler<'a> {
         match &self.form {
             Form::Unrolled(field) => {
                 let mend = Mend::of(plan, field);
-                CompiledSystem::new(field, vectors, parameters, stepped, mend)
+                let system = CompiledSystem::new(field, vectors, parameters, stepped, mend);
+                self.solvable(system, field, parameters)
             }
             Form::Templated(field) => {
                 let extended = stepped && !model.constraints.is_empty();
                 let extended = extended.then(|| extension(model, self.near));
-                CompiledSystem::of_rows(field, vectors, parameters, extended)
+                let system = CompiledSystem::of_rows(field, vectors, parameters, extended);
+                match self.method.scheme.stiff().and_then(|_| Differentiated::field(model)) {
+                    Some(of) => {
+                        let jacobian = FieldJacobian::of_rows(of, &field.layout, parameters);
+                        system.with_field_jacobian(jacobian)
+                    }
+                    None => system,
+                }
             }
+        }
+    }
+
+    /// Refuse a method for stiff fields whose linear systems are too large.
+    fn refuse_large_factors(&self, system: &CompiledSystem) -> Result<(), Error> {
+        let Some(pattern) = system.field_pattern() else { return Ok(()) };
+        let numbers = 4 * Resolvent::new(pattern).factor_count();
+        if numbers <= LARGEST_FACTORS {
+            return Ok(());
+        }
+        Err(Error::option(format!(
+            "`{}` factors linear systems of {} unknowns, which takes {numbers} numbers: more than {LARGEST_FACTORS}; use corrected:dop853, or make the model smaller with {set}",
+            self.method,
+            pattern.count(),
+            set = option("set"),
+        )))
+    }
+
+    /// System of an unrolled field, with its Jacobian if steps solve with it.
+    fn solvable(&self, system: CompiledSystem, field: &Field, all: &[f64]) -> CompiledSystem {
+        match self.method.scheme.stiff() {
+            Some(_) => system.with_field_jacobian(FieldJacobian::of(field, all)),
+            None => system,
         }
     }
 
@@ -369,7 +406,10 @@ impl<'a> Compiler<'a> {
         let treated = feedback_system(base, &plain, plan, state, own, options, formulas)?;
         plan.gain = treated.gain;
         refuse_unstable(plan, &treated.system, &plain, state, options, warnings)?;
-        let (system, field, all) = (treated.system, treated.field, treated.parameters);
+        let (mut system, field, all) = (treated.system, treated.field, treated.parameters);
+        if let Some(field) = &field {
+            system = self.solvable(system, field, &all);
+        }
         let step = self.step(plan, field.as_ref(), &system, &all)?;
         let targets = plain.invariants().count - plain.invariants().constraints;
         let gains = all[own.len() + targets..].to_vec();
@@ -449,6 +489,13 @@ impl Form<'_> {
             return Err(Error::option(format!(
                 "`{method}` needs unrolled formulas, and the model is too large for that: use corrected:dop853"
             )));
+        }
+        if method.scheme.stiff().is_some() {
+            if let Some(reason) = FieldJacobian::missing(&problem.model) {
+                return Err(Error::option(format!(
+                    "`{method}` needs the Jacobian of the field, which this model does not have: {reason}; use corrected:dop853"
+                )));
+            }
         }
         let is_formula = matches!(gain, Some(Gains::Matrix(_) | Gains::Formula));
         if method.treatment != MethodTreatment::Feedback || !is_formula {

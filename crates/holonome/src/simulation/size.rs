@@ -7,7 +7,11 @@ use crate::store::CHUNK_NUMBERS_MAX;
 use holonome_integrate::method::MethodTreatment;
 use holonome_integrate::system::System;
 use holonome_integrate::terms::terms_work_len;
+use holonome_linear::resolvent::Resolvent;
 use holonome_model::elaborate::model::Model;
+
+/// Vectors of a step for a stiff field: stages, fields, right-hand sides, and those that it carries.
+const STIFF_VECTORS: usize = 28;
 
 impl Simulation {
     /// Add the warnings about its size for a run that will be stored.
@@ -27,14 +31,18 @@ impl Simulation {
             (Some(tableau), _) => tableau.stages,
             // And the field at each stage.
             (_, Some(collocation)) => 3 * collocation.stages,
-            _ => 0,
+            _ => scheme.stiff().map_or(0, |_| STIFF_VECTORS),
         };
+        // Factors of a real and a complex system, and the Jacobian.
+        let pattern = self.trajectory.system.field_pattern();
+        let factors = pattern
+            .map_or(0, |pattern| pattern.nonzeros() + 3 * Resolvent::new(pattern).factor_count());
         // Vectors of a step beside its stages, of the state that resumes it, of the state before
         // the end: a dozen and three times half a dozen. A program has its vectors among its
         // scratch, so that they are few besides: the start, the state before and after a step.
         let (own, of_values, carried, scratch) = match &self.trajectory.program {
             Some(program) => (5, 3, 2 * program.map().memory_len(), program.map().work_len()),
-            None => (stages + 30, 10, 0, self.trajectory.system.work_len()),
+            None => (stages + 30, 10, 0, self.trajectory.system.work_len() + factors),
         };
         // Normal equations take some seven numbers for a nonzero of DF.
         let corrects = self.plan.method.treatment != MethodTreatment::Plain

@@ -320,7 +320,7 @@ fn step_of_phase(
     match method.scheme.step {
         Step::Map(step, _) => step(space, t, h, x),
         Step::Sliding(step, _) => step(space, method.unconstrained_map(), t, h, x),
-        Step::RungeKutta(_) | Step::Collocation(_) | Step::Taylor(_) => {
+        Step::RungeKutta(_) | Step::Collocation(_) | Step::Stiff(_) | Step::Taylor(_) => {
             unreachable!("it has no program")
         }
     }

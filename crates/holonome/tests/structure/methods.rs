@@ -6,7 +6,9 @@ use holonome::method::{COMPOSITIONS, Method, Needs, SCHEMES, Scheme, Step};
 /// Registered schemes that preserve a structure.
 pub fn schemes() -> impl Iterator<Item = &'static Scheme> {
     // Heat baths are tested elsewhere (`langevin.rs`).
-    let of_maps = |scheme: &&Scheme| scheme.runge_kutta().is_none() && !scheme.needs_formulas();
+    let of_maps = |scheme: &&Scheme| {
+        scheme.runge_kutta().is_none() && scheme.stiff().is_none() && !scheme.needs_formulas()
+    };
     SCHEMES.iter().copied().filter(of_maps).filter(|scheme| scheme.needs != Needs::HeatBath)
 }
 

@@ -133,7 +133,11 @@ fn page(schemes: &Measured, composed: &Measured) -> String {
         let range = range(schemes, |method| *method == Method::plain(scheme));
         let steps = if scheme.adaptive() { "adaptive" } else { "fixed" };
         // Only schemes that follow any field carry a feedback term.
-        let interval = scheme.real_stability_interval().map(|interval| format!("{interval:.2}"));
+        let written = |interval: f64| match interval.is_finite() {
+            true => format!("{interval:.2}"),
+            false => "∞".to_string(),
+        };
+        let interval = scheme.real_stability_interval().map(written);
         let (name, interval) = (scheme.name, interval.unwrap_or("–".to_string()));
         let use_of = scheme.description;
         page += &format!("| `{name}` | {order} | {range} | {steps} | {interval} | {use_of} |\n");

@@ -8,6 +8,7 @@ pub mod trial;
 use crate::scales::Vectors;
 use holonome_arithmetic::{Real, square};
 use holonome_linear::widest::widest;
+use pi::LEAST_ERROR;
 
 /// Parameters of step-size control for one scheme.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -29,6 +30,12 @@ pub struct StepControl {
     pub finds_length: bool,
     /// True if decreasing step lengths are extrapolated; see [`pi`].
     pub foresees: bool,
+    /// Least error with which an extrapolation begins: the length that a smaller one asks for is not
+    /// that of the next step.
+    pub least_foreseen: f64,
+    /// True for a stiff field: the step damps the rounding of its rates, so that it counts for no
+    /// error, and what has decayed is measured by the size that it still has.
+    pub stiff: bool,
 }
 
 impl StepControl {
@@ -43,6 +50,22 @@ impl StepControl {
             grow: f64::INFINITY,
             finds_length: false,
             foresees: false,
+            least_foreseen: LEAST_ERROR,
+            stiff: false,
+        }
+    }
+
+    /// Control of a stiff method by an estimate of lower order (HW IV.8, `radau5.f`): a step whose
+    /// estimate is 0.1 e^((estimate + 1)/(order + 1)) errs by about e.
+    pub fn of_lower_order(order: u32, estimate: u32) -> StepControl {
+        StepControl {
+            scale: (0.1, f64::from(estimate + 1) / f64::from(order + 1)),
+            blind: 0.5,
+            grow: 8.0,
+            foresees: true,
+            least_foreseen: 0.01,
+            stiff: true,
+            ..StepControl::of_error(order, estimate)
         }
     }
 
@@ -60,6 +83,8 @@ impl StepControl {
             grow: 2.0,
             finds_length: false,
             foresees: true,
+            least_foreseen: LEAST_ERROR,
+            stiff: false,
         }
     }
 
@@ -77,6 +102,8 @@ impl StepControl {
             grow: 3.0,
             finds_length: true,
             foresees: false,
+            least_foreseen: LEAST_ERROR,
+            stiff: false,
         }
     }
 

@@ -59,6 +59,8 @@ pub struct Controller {
     pub finds_length: bool,
     /// True if decreasing step lengths are extrapolated.
     pub foresees: bool,
+    /// Least error with which an extrapolation begins.
+    pub least_foreseen: f64,
 }
 
 /// Smallest error that enters a power: a zero error must not divide, and its step grows by the
@@ -70,11 +72,11 @@ pub const LEAST_LAST_ERROR: f64 = 1e-4;
 
 impl Controller {
     /// Controller for `control` with Hairer's constants: β = 0.04 and factors within [0.2, 10], for
-    /// high orders β = 0 and [1/3, 6].
+    /// high orders β = 0 and [1/3, 6]; β = 0 if it extrapolates.
     pub fn new(control: &StepControl) -> Controller {
-        let StepControl { order, estimate, finds_length, foresees, .. } = *control;
+        let StepControl { order, estimate, finds_length, foresees, least_foreseen, .. } = *control;
         let high = order >= 8;
-        let beta = if high { 0.0 } else { 0.04 };
+        let beta = if high || foresees { 0.0 } else { 0.04 };
         Controller {
             alpha: 1.0 / f64::from(estimate + 1) - 0.75 * beta,
             beta,
@@ -84,6 +86,7 @@ impl Controller {
             grow: control.grow.min(if high { 6.0 } else { 10.0 }),
             finds_length,
             foresees,
+            least_foreseen,
         }
     }
 
@@ -110,7 +113,12 @@ impl Controller {
         let shrunk = factor.larger(shrink).smaller(one);
         let shrunk = R::select(error.finite(), shrunk, error.constant(self.blind));
         let last_error = if self.foresees {
-            part / grown
+            let mut foreseen = part;
+            if self.least_foreseen > LEAST_ERROR {
+                let least = error.larger(error.constant(self.least_foreseen));
+                foreseen = least.rough_power(error.constant(-self.alpha));
+            }
+            foreseen / grown
         } else {
             error.larger(error.constant(LEAST_LAST_ERROR))
         };

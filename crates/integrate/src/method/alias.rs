@@ -44,12 +44,12 @@ pub(super) struct Relatives {
 
 static RELATIVES: &[Relatives] = &[
     Relatives {
-        names: "radau radau5 radau-iia radau-iia5 bdf ndf lsoda lsode odeint vode dvode zvode cvode cvodes dassl \
+        names: "bdf ndf lsoda lsode odeint vode dvode zvode cvode cvodes dassl \
                 daspk ode15s ode15i ode23s ode23t ode23tb rosenbrock rosenbrock23 rodas rodas5 sdirk dirk esdirk \
                 trbdf2 kvaerno5 kencarp4 trapezoidal implicit-trapezoidal crank-nicolson implicit-euler \
                 backward-euler implicit-runge-kutta",
-        what: "constraints need no stiff method, `corrected:dop853` holds them, and an implicit method for stiff forces is",
-        methods: &["gauss4", "gauss6", "zhang-skeel"],
+        what: "constraints need no stiff method, `corrected:dop853` holds them, and an implicit method for stiff fields is",
+        methods: &["radau5", "gauss4", "zhang-skeel"],
     },
     Relatives {
         names: "ias15 radau15 everhart mercurius gbs bulirsch-stoer odex gragg adams adams-bashforth adams-moulton \

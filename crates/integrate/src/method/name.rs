@@ -202,7 +202,11 @@ fn no_unconstrained_map(scheme: &Scheme) -> String {
             "the unconstrained map of `{}` is a symplectic base scheme, such as stormer-verlet-a or symplectic-euler-a",
             scheme.name
         ),
-        Step::Map(..) | Step::RungeKutta(_) | Step::Collocation(_) | Step::Taylor(_) => {
+        Step::Map(..)
+        | Step::RungeKutta(_)
+        | Step::Collocation(_)
+        | Step::Stiff(_)
+        | Step::Taylor(_) => {
             format!("`{}` is a base scheme and takes no other", scheme.name)
         }
     }
@@ -274,7 +278,7 @@ impl Method {
         match treatment {
             MethodTreatment::Plain => None,
             MethodTreatment::Feedback if !scheme.follows_fields() => {
-                Some("the feedback term is for explicit Runge-Kutta methods, gauss8 and gauss16")
+                Some("the feedback term is for explicit Runge-Kutta methods, gauss8, gauss16 and radau5")
             }
             MethodTreatment::Feedback => scheme
                 .needs_formulas()
@@ -346,9 +350,9 @@ mod tests {
     fn facts_follow_from_coefficients() {
         for scheme in SCHEMES.iter().filter(|scheme| scheme.follows_fields()) {
             let facts = scheme.facts();
-            let explicit = scheme.collocation().is_none();
-            let structured = (facts.symmetric, facts.symplectic);
-            assert_eq!((facts.explicit, structured), (explicit, (!explicit, !explicit)));
+            let gauss = scheme.collocation().is_some();
+            assert_eq!(facts.explicit, !gauss && scheme.stiff().is_none());
+            assert_eq!((facts.symmetric, facts.symplectic), (gauss, gauss));
         }
         for facts in TREATMENTS {
             assert_eq!(facts.treatment.facts().name, facts.name);

@@ -92,7 +92,9 @@ impl Engine<'_> {
         if self.state.step + self.state.cost.rejected < limit {
             Ok(())
         } else {
-            Err(Failure::TooManySteps { t: self.state.t, limit })
+            let stiffness = self.state.stiffness;
+            let stiff_since = (stiffness.ratio > 0.0).then_some(stiffness.since);
+            Err(Failure::TooManySteps { t: self.state.t, limit, stiff_since })
         }
     }
 

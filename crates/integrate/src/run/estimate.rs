@@ -6,8 +6,16 @@ use crate::cost::Cost;
 use crate::failure::Failure;
 use crate::plan::AdaptiveSteps;
 use crate::plan::FixedSteps;
-use crate::scales::{first_pending, lagged_errors};
+use crate::scales::{first_pending, lagged_errors, set_norms};
 use crate::scheme::map::Estimate;
+
+/// Part of S² that outlives a step for stiff fields: a component that passes 0 keeps its scale for
+/// some steps.
+const DECAY: f64 = 0.25;
+
+/// Least part of the largest |x|² so far that counts as S² for stiff fields: what has decayed to less
+/// than 10⁻⁸ of its size, as motions about a rest do, is not followed any further.
+const DECAYED: f64 = 1e-16;
 
 impl Engine<'_> {
     /// Make the first step once only for its error estimate: an estimate that lags behind has no
@@ -84,10 +92,20 @@ impl Engine<'_> {
         }
     }
 
-    /// Compute S² anew if an accepted step made a vector larger than it had been.
+    /// Compute S² anew if an accepted step made a vector larger than it had been; in steps for stiff
+    /// fields, from what is left of it: a concentration may decay by ten orders of magnitude.
     pub(super) fn renew_norms(&mut self, adaptive: &AdaptiveSteps) {
         let vectors = self.system.vectors();
         let count = vectors.count();
+        if self.control().stiff {
+            let (largest, norms) = (self.scales.sizes(count), &mut self.state.scales.norms);
+            for ((size, largest), norm) in self.sizes.iter_mut().zip(largest).zip(&*norms) {
+                *size = size.max(DECAY * norm).max(DECAYED * largest);
+            }
+            let absolute = adaptive.square_of_least_scale();
+            set_norms(vectors, &self.sizes, &self.scales.masses, absolute, norms);
+            return;
+        }
         let (before, after) = (self.state.scales.sizes(count), self.scales.sizes(count));
         if before.iter().zip(after).any(|(before, after)| after > before) {
             self.scales.renew_norms(vectors, adaptive.square_of_least_scale());

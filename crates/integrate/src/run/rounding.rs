@@ -31,7 +31,8 @@ impl Engine<'_> {
     /// Measure, now and then, how much every vector's rate changes if the state is moved by a
     /// rounding.
     pub(super) fn find_rounding(&mut self) {
-        if self.state.step == 0 || !self.state.step.is_multiple_of(STEPS_BETWEEN) {
+        let due = self.state.step > 0 && self.state.step.is_multiple_of(STEPS_BETWEEN);
+        if !due || self.control().stiff {
             return;
         }
         let (system, state, work) = (self.system, &mut *self.state, &mut self.work);

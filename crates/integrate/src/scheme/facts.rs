@@ -8,8 +8,9 @@ use std::sync::LazyLock;
 use serde::Serialize;
 
 use super::collocation::{CONVERGES_TO, Collocation};
+use super::radau::StiffCollocation;
 use super::{SlidingFn, StepFn};
-use crate::tableau::Tableau;
+use crate::tableau::{Tableau, boundary};
 
 /// A base scheme: its row of the registry.
 #[derive(Debug)]
@@ -50,6 +51,8 @@ pub enum Step {
     RungeKutta(&'static LazyLock<Tableau>),
     /// Collocation, whose stages are found by fixed-point iteration.
     Collocation(&'static LazyLock<Collocation>),
+    /// Collocation for stiff fields, whose stages are found with the Jacobian of the field.
+    Stiff(&'static LazyLock<StiffCollocation>),
     /// Taylor series of the solution to this order, which needs the formulas of the field.
     Taylor(u32),
     /// A map of the phase space.
@@ -154,6 +157,10 @@ impl Scheme {
             Step::Collocation(c) => {
                 SchemeFacts::of_coefficients(c.order, &c.of_field.stages, &c.weights)
             }
+            Step::Stiff(method) => {
+                let a: Vec<Vec<f64>> = method.a.iter().map(|row| row.to_vec()).collect();
+                SchemeFacts::of_coefficients(method.order, &a, &a[a.len() - 1])
+            }
             Step::Taylor(order) => {
                 SchemeFacts { order, symmetric: false, symplectic: false, explicit: true }
             }
@@ -165,7 +172,7 @@ impl Scheme {
     pub fn adaptive(&self) -> bool {
         match self.step {
             Step::RungeKutta(tableau) => tableau.is_adaptive(),
-            Step::Collocation(_) | Step::Taylor(_) => true,
+            Step::Collocation(_) | Step::Stiff(_) | Step::Taylor(_) => true,
             Step::Map(..) | Step::Sliding(..) => false,
         }
     }
@@ -175,6 +182,7 @@ impl Scheme {
         match self.step {
             Step::RungeKutta(tableau) => Some(tableau.stages_of_step),
             Step::Collocation(collocation) => Some(collocation.stages),
+            Step::Stiff(method) => Some(method.nodes.len()),
             _ => None,
         }
     }
@@ -196,10 +204,21 @@ impl Scheme {
         }
     }
 
+    /// Coefficients of a scheme for stiff fields; `None` for other schemes.
+    pub fn stiff(&self) -> Option<&'static StiffCollocation> {
+        match self.step {
+            Step::Stiff(method) => Some(method),
+            _ => None,
+        }
+    }
+
     /// True if the scheme steps along vector fields, with every treatment of a step's result, and
     /// needs nothing else of a model.
     pub fn follows_fields(&self) -> bool {
-        matches!(self.step, Step::RungeKutta(_) | Step::Collocation(_) | Step::Taylor(_))
+        match self.step {
+            Step::RungeKutta(_) | Step::Collocation(_) | Step::Stiff(_) | Step::Taylor(_) => true,
+            Step::Map(..) | Step::Sliding(..) => false,
+        }
     }
 
     /// True if values of the field are not enough: the field has to consist of formulas.
@@ -213,8 +232,24 @@ impl Scheme {
         match self.step {
             Step::RungeKutta(tableau) => Some(tableau.real_stability_interval()),
             Step::Collocation(_) => Some(CONVERGES_TO),
+            // L-stable.
+            Step::Stiff(_) => Some(f64::INFINITY),
+            Step::Taylor(order) => {
+                // The first terms of the exponential function: beyond its one end they grow.
+                let stable = |x: f64| {
+                    let sum = (1..=order).rev().fold(1.0, |sum, k| 1.0 - x / f64::from(k) * sum);
+                    sum.abs() <= 1.0 + 1e-12
+                };
+                Some(boundary(0.0, f64::from(order + 2), stable))
+            }
             _ => None,
         }
+    }
+
+    /// [`Scheme::real_stability_interval`] of an explicit scheme that steps along fields.
+    pub fn explicit_interval(&self) -> Option<f64> {
+        let explicit = matches!(self.step, Step::RungeKutta(_) | Step::Taylor(_));
+        self.real_stability_interval().filter(|_| explicit)
     }
 
     /// Degree of the polynomial of a step, and order of the states within; `None` if the polynomial
@@ -226,6 +261,7 @@ impl Scheme {
             }
             // A state within the step is found like its end.
             Step::Collocation(collocation) => Some((2 * collocation.stages, collocation.order)),
+            Step::Stiff(method) => Some((method.nodes.len(), method.estimate)),
             Step::Taylor(order) => Some((order as usize, order)),
             _ => None,
         }

@@ -15,6 +15,7 @@ pub mod gauss;
 mod gauss_collocation;
 pub mod langevin;
 mod newmark;
+pub mod radau;
 pub mod rattle;
 mod rigid_body;
 mod splitting;
@@ -49,6 +50,7 @@ pub static SCHEMES: &[&Scheme] = &[
     &gauss_collocation::GAUSS8,
     &gauss_collocation::GAUSS16,
     &taylor::SCHEME,
+    &radau::SCHEME,
     &symplectic_euler::A,
     &symplectic_euler::B,
     &stormer_verlet::A,

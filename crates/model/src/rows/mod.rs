@@ -354,6 +354,31 @@ impl RowProgram {
         Functional { outputs: degrees, terms }
     }
 
+    /// The functional X_H = (H_p, −H_q) of a Hamiltonian with `degrees` positions.
+    pub fn hamiltonian_slopes(hamiltonian: &Functional, degrees: usize) -> Functional {
+        let mut terms = Vec::new();
+        let n = degrees as u32;
+        for term in &hamiltonian.terms {
+            let (mut graph, gradients) = term.gradients();
+            for (momenta, rows) in momenta(term, &gradients[0], degrees) {
+                for (&(slot, d), &momentum) in gradients[0].iter().zip(&momenta) {
+                    let (root, back) =
+                        if momentum { (d, n) } else { (graph.neg(d), n.wrapping_neg()) };
+                    terms.push(Term {
+                        roots: vec![root],
+                        graph: graph.clone(),
+                        slots: term.slots.clone(),
+                        table: rows.clone().with_last_of(slot as usize, back),
+                        numbers: term.numbers.clone(),
+                        pairs: term.pairs.clone(),
+                        spans: term.spans.clone(),
+                    });
+                }
+            }
+        }
+        Functional { outputs: 2 * degrees, terms }
+    }
+
     /// Assemble a program of pieces.
     pub fn new(states: usize, outputs: usize, pieces: Vec<Piece>) -> RowProgram {
         let mut rows = vec![0u8; outputs];

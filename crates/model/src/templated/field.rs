@@ -10,6 +10,7 @@ use crate::treatment::InvariantGroup;
 use crate::treatment::invariants::{InvariantRows, InvariantSource};
 use holonome_linear::pattern::Pattern;
 use rustc_hash::FxHashMap;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// A vector field with its invariants over rows: the counterpart of
@@ -159,6 +160,20 @@ impl Differentiated {
             });
         }
         Differentiated::new(dimension, &parts, None, count)
+    }
+
+    /// The field of a model without constraints. `None` if it has sums over near pairs: the places of
+    /// their entries change along the motion.
+    pub fn field(model: &Model) -> Option<Differentiated> {
+        let dimension = model.dimension();
+        let slopes = match &model.dynamics {
+            Dynamics::Hamiltonian(h, _) => {
+                Cow::Owned(RowProgram::hamiltonian_slopes(h, model.degrees()))
+            }
+            Dynamics::Field(f) => Cow::Borrowed(f),
+        };
+        let has_places = slopes.terms.iter().all(|term| term.pairs.is_none());
+        has_places.then(|| Differentiated::of(dimension, vec![(&slopes, (0..dimension).collect())]))
     }
 
     /// The constraints of a model.
