@@ -30,7 +30,7 @@ const MODELS: [&str; 5] = [
      constraint link[i in 2..n] : dot(q[i] - q[i-1], q[i] - q[i-1]) = 1\n~constraint last[i in 1..0] : q[i].x = i\n",
 ];
 
-const METHODS: [&str; 20] = [
+const METHODS: [&str; 22] = [
     "plain:rk4 --step 0.01",
     "corrected:rk4 --step 0.01",
     "projection:rk4 --step 0.01",

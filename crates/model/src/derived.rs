@@ -2,7 +2,7 @@
 
 use crate::elaborate::model::Model;
 use crate::rows::RowProgram;
-use crate::templated::{RowField, RowMechanics};
+use crate::templated::{Differentiated, RowField, RowMechanics};
 use crate::treatment::mechanics::{Mechanics, NoMechanics};
 use crate::treatment::structure::{Irregular, Structure, structure};
 use crate::treatment::unrolled::{TooLarge, Unrolled, unroll};
@@ -116,6 +116,11 @@ impl Derived {
     /// Its field over rows.
     pub fn row_field(&self) -> RowField {
         RowField::new(&self.model, || self.row_mechanics())
+    }
+
+    /// Its field without constraints over rows, with the Jacobian; see [`Differentiated::field`].
+    pub fn row_jacobian(&self) -> Option<Differentiated> {
+        Differentiated::field(&self.model, || self.row_mechanics())
     }
 
     /// Its invariants over rows.

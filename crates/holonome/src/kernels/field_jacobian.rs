@@ -45,7 +45,9 @@ impl FieldJacobian {
                 "the forces of its constraints are solved for, and the model is too large to unroll them",
             );
         }
-        let moves = model.moved_by().terms.iter().any(|term| term.pairs.is_some());
+        let forces = model.forces.iter().map(|force| &force.functional);
+        let mut terms = forces.chain([model.moved_by()]).flat_map(|functional| &functional.terms);
+        let moves = terms.any(|term| term.pairs.is_some());
         moves.then_some("it sums over near pairs, which change along the motion")
     }
 

@@ -7,12 +7,8 @@ use super::{Simulation, Trajectory, follow};
 use crate::error::Error;
 use crate::feedback::{feedback_system, refuse_unstable};
 use crate::heat_bath;
-<<<<<<< HEAD
-use crate::kernels::{CompiledStep, CompiledSystem, Mend, StateVectors, StepSource};
-use crate::least_norm::LeastNorm;
-=======
 use crate::kernels::{CompiledStep, CompiledSystem, FieldJacobian, Mend, StateVectors, StepSource};
->>>>>>> ae2240a5 (radau5: Radau IIA for stiff fields, and a report of stiffness)
+use crate::least_norm::LeastNorm;
 use crate::options::{Gains, RunOptions};
 use crate::output::RunFolder;
 use crate::penalty::{self, MeanMultipliers, Penalised};
@@ -32,7 +28,7 @@ use holonome_model::derived::Derived;
 use holonome_model::elaborate::expression::{ACCELERATION, MULTIPLIER};
 use holonome_model::rows::RowProgram;
 use holonome_model::syntax::diagnostic::{Diagnostic, Severity};
-use holonome_model::templated::{Differentiated, RowField};
+use holonome_model::templated::RowField;
 use holonome_model::treatment::feedback::{Potential, Transport};
 use holonome_model::treatment::mechanics::NoMechanics;
 use holonome_model::treatment::unrolled::TooLarge;
@@ -344,7 +340,7 @@ impl<'a> Compiler<'a> {
                 let extended = stepped && !model.constraints.is_empty();
                 let extended = extended.then(|| extension(model, self.near));
                 let system = CompiledSystem::of_rows(field, vectors, parameters, extended);
-                match self.method.scheme.stiff().and_then(|_| Differentiated::field(model)) {
+                match self.method.scheme.stiff().and_then(|_| model.row_jacobian()) {
                     Some(of) => {
                         let jacobian = FieldJacobian::of_rows(of, &field.layout, parameters);
                         system.with_field_jacobian(jacobian)

@@ -58,10 +58,10 @@ impl RowField {
         let mechanics = mechanics();
         let mut pieces = pieces;
         if let Some(mechanics) = mechanics.clone().filter(|_| !model.forces.is_empty()) {
-            pieces.extend(acting(model, mechanics));
+            pieces.extend(Composed::forces(model, mechanics).values());
         }
         let field = RowProgram::new(dimension, dimension, pieces);
-        let hidden = Hidden::of(model, mechanics.clone());
+        let hidden = Composed::of(model, mechanics.clone());
         let Parts { parts, groups, constraints, count } = parts(model, mechanics);
         let Differentiated { values, jacobian, pattern } =
             Differentiated::new(dimension, &parts, hidden.as_ref(), count);
@@ -84,7 +84,7 @@ impl RowField {
         mechanics: impl FnOnce() -> Option<RowMechanics>,
     ) -> RowProgram {
         let mechanics = mechanics();
-        let hidden = Hidden::of(model, mechanics.clone());
+        let hidden = Composed::of(model, mechanics.clone());
         let Parts { parts, count, .. } = parts(model, mechanics);
         values(model.dimension(), &parts, hidden.as_ref(), count)
     }
@@ -105,32 +105,10 @@ impl RowField {
             parts.iter().flat_map(|part| RowProgram::time_derivatives(part.functional, &part.rows));
         let mut pieces: Vec<Piece> = held.collect();
         let timed = model.explicit_time || model.constraints.iter().any(|c| c.depends & TIME != 0);
-        let hidden = if timed { Hidden::of(model, mechanics()) } else { None };
+        let hidden = if timed { Composed::of(model, mechanics()) } else { None };
         pieces.extend(hidden.iter().flat_map(|hidden| hidden.by_member(&time_derivatives)));
         RowProgram::new(self.dimension, count, pieces)
     }
-}
-
-/// Pieces of the field for the forces that act beside H, and for their work.
-fn acting(model: &Model, mut mechanics: RowMechanics) -> Vec<Piece> {
-    let (t, x) = mechanics.stored_state();
-    let forces = mechanics.acting(t, &x).unwrap_or_default();
-    let work = model.work();
-    let velocities = mechanics.gradient(t, &x, true);
-    let parts = if work.is_some() { mechanics.power(t, &x, &velocities) } else { Vec::new() };
-    let momenta = &mechanics.state[mechanics.degrees()..];
-    let mut all = Vec::new();
-    for (column, family) in forces.iter().zip(momenta) {
-        let place = |_: usize, member: u32| family.first + member * family.stride;
-        let columns = std::slice::from_ref(column);
-        all.extend(pieces(&mechanics.columns, columns, family.length, &place));
-    }
-    for column in &parts {
-        let place = |_: usize, _: u32| work.unwrap_or_default() as u32;
-        let length = mechanics.columns.length(*column);
-        all.extend(pieces(&mechanics.columns, std::slice::from_ref(column), length, &place));
-    }
-    all
 }
 
 /// Functions of (t, x) with their Jacobian.
@@ -164,7 +142,10 @@ impl Differentiated {
 
     /// The field of a model without constraints. `None` if it has sums over near pairs: the places of
     /// their entries change along the motion.
-    pub fn field(model: &Model) -> Option<Differentiated> {
+    pub fn field(
+        model: &Model,
+        mechanics: impl FnOnce() -> Option<RowMechanics>,
+    ) -> Option<Differentiated> {
         let dimension = model.dimension();
         let slopes = match &model.dynamics {
             Dynamics::Hamiltonian(h, _) => {
@@ -172,8 +153,23 @@ impl Differentiated {
             }
             Dynamics::Field(f) => Cow::Borrowed(f),
         };
-        let has_places = slopes.terms.iter().all(|term| term.pairs.is_none());
-        has_places.then(|| Differentiated::of(dimension, vec![(&slopes, (0..dimension).collect())]))
+        let forces = model.forces.iter().map(|force| &force.functional);
+        let mut terms = forces.chain([&*slopes]).flat_map(|functional| &functional.terms);
+        if terms.any(|term| term.pairs.is_some()) {
+            return None;
+        }
+        let forces = match model.forces.is_empty() {
+            true => None,
+            false => Some(Composed::forces(model, mechanics()?)),
+        };
+        let outputs = (0..slopes.outputs).collect();
+        let part = Part {
+            functional: &slopes,
+            rows: Box::new(kept_from(0, outputs)),
+            monitored_only: false,
+            sums: None,
+        };
+        Some(Differentiated::new(dimension, &[part], forces.as_ref(), dimension))
     }
 
     /// The constraints of a model.
@@ -189,17 +185,17 @@ impl Differentiated {
     /// The hidden constraints of a model with these mechanics.
     pub fn hidden_constraints(model: &Model, mechanics: RowMechanics) -> Differentiated {
         let count = model.constraints.iter().map(Quantity::scalars).sum();
-        let hidden = Hidden::new(model, mechanics, 0);
+        let hidden = Composed::new(model, mechanics, 0);
         Differentiated::new(model.dimension(), &[], Some(&hidden), count)
     }
 
     fn new(
         dimension: usize,
         parts: &[Part],
-        hidden: Option<&Hidden>,
+        hidden: Option<&Composed>,
         count: usize,
     ) -> Differentiated {
-        let derivatives = hidden.map_or(Vec::new(), Hidden::derivatives);
+        let derivatives = hidden.map_or(Vec::new(), Composed::derivatives);
         let pattern = pattern(dimension, parts, &derivatives, count);
         let position = |row: u32, component: u32| pattern.row(row as usize).place(component) as u32;
         let is_full = |row: u32| pattern.row(row as usize).count() == dimension;
@@ -222,7 +218,7 @@ impl Differentiated {
 }
 
 /// Program for F, which has `count` rows.
-fn values(dimension: usize, parts: &[Part], hidden: Option<&Hidden>, count: usize) -> RowProgram {
+fn values(dimension: usize, parts: &[Part], hidden: Option<&Composed>, count: usize) -> RowProgram {
     let (mut pieces, mut apart) = (Vec::new(), Vec::new());
     for Part { functional, rows, sums, .. } in parts {
         let Some(sums) = sums else {
@@ -240,7 +236,7 @@ fn values(dimension: usize, parts: &[Part], hidden: Option<&Hidden>, count: usiz
         pieces.extend(sums.pieces((count + apart.len()) as u32));
         apart.extend(terms.iter().filter_map(|_| rows(0)));
     }
-    pieces.extend(hidden.into_iter().flat_map(Hidden::values));
+    pieces.extend(hidden.into_iter().flat_map(Composed::values));
     RowProgram::new(dimension, count + apart.len(), pieces).adding_last(apart)
 }
 
@@ -281,28 +277,31 @@ fn kept_from(first: usize, kept: Vec<usize>) -> impl Fn(usize) -> Option<u32> {
     move |output| kept.binary_search(&output).ok().map(|k| (first + k) as u32)
 }
 
-/// Hidden constraints, composed of the constraints' derivatives and the velocities.
-struct Hidden {
+/// Functions composed over columns: hidden constraints, of the constraints' derivatives and the
+/// velocities, or forces with their work.
+struct Composed {
     mechanics: RowMechanics,
     x: Vec<Column>,
     columns: Vec<Column>,
-    /// Row of F of each column's first member, and the step to the row of the next.
+    /// Row of each column's first member, and the step to the row of the next.
     rows: Vec<(u32, u32)>,
+    /// Number of members of each column.
+    lengths: Vec<u32>,
 }
 
 /// Maker of pieces for members 0 to a length of some columns, at the places of its last argument.
 type ByMember<'a> = dyn Fn(&Columns, &[Column], u32, &dyn Fn(usize, u32) -> u32) -> Vec<Piece> + 'a;
 
-impl Hidden {
+impl Composed {
     /// The hidden constraints of a model, if it has any.
-    fn of(model: &Model, mechanics: Option<RowMechanics>) -> Option<Hidden> {
+    fn of(model: &Model, mechanics: Option<RowMechanics>) -> Option<Composed> {
         let first = model.constraints.iter().map(Quantity::scalars).sum();
         let mechanics = mechanics.filter(|_| !model.constraints.is_empty());
-        mechanics.map(|mechanics| Hidden::new(model, mechanics, first))
+        mechanics.map(|mechanics| Composed::new(model, mechanics, first))
     }
 
     /// The hidden constraints, as rows from `first` on.
-    fn new(model: &Model, mut mechanics: RowMechanics, mut first: usize) -> Hidden {
+    fn new(model: &Model, mut mechanics: RowMechanics, mut first: usize) -> Composed {
         let (t, x) = mechanics.stored_state();
         let columns = mechanics.hidden_constraints(t, &x);
         let mut rows = Vec::new();
@@ -311,7 +310,28 @@ impl Hidden {
             rows.extend((0..width).map(|k| ((first + k) as u32, width as u32)));
             first += quantity.scalars();
         }
-        Hidden { mechanics, x, columns, rows }
+        let lengths = mechanics.constraints.iter().map(|constraint| constraint.length).collect();
+        Composed { mechanics, x, columns, rows, lengths }
+    }
+
+    /// The forces that act beside H, as rows of the field, and their work.
+    fn forces(model: &Model, mut mechanics: RowMechanics) -> Composed {
+        let (t, x) = mechanics.stored_state();
+        let mut columns = mechanics.acting(t, &x).unwrap_or_default();
+        let momenta = &mechanics.state[mechanics.degrees()..];
+        let families = momenta.iter().zip(&columns);
+        let mut rows: Vec<(u32, u32)> =
+            families.clone().map(|(family, _)| (family.first, family.stride)).collect();
+        let mut lengths: Vec<u32> = families.map(|(family, _)| family.length).collect();
+        if let Some(work) = model.work() {
+            let velocities = mechanics.gradient(t, &x, true);
+            for column in mechanics.power(t, &x, &velocities) {
+                rows.push((work as u32, 0));
+                lengths.push(mechanics.columns.length(column));
+                columns.push(column);
+            }
+        }
+        Composed { mechanics, x, columns, rows, lengths }
     }
 
     fn values(&self) -> Vec<Piece> {
@@ -321,7 +341,7 @@ impl Hidden {
     /// Pieces of every column, made by [`pieces`] or [`time_derivatives`].
     fn by_member(&self, pieces: &ByMember) -> Vec<Piece> {
         let of = |k: usize| {
-            let ((first, step), length) = (self.rows[k], self.mechanics.constraints[k].length);
+            let ((first, step), length) = (self.rows[k], self.lengths[k]);
             pieces(&self.mechanics.columns, &self.columns[k..=k], length, &|_, member| {
                 first + member * step
             })
@@ -332,8 +352,8 @@ impl Hidden {
     /// Derivatives, with the row of F of the first member and the step to that of the next.
     fn derivatives(&self) -> Vec<((u32, u32), Jacobian<'_>)> {
         let of = |k: usize| {
-            let length = self.mechanics.constraints[k].length;
-            Jacobian::new(&self.mechanics.columns, &self.columns[k..=k], &self.x, length)
+            let columns = &self.columns[k..=k];
+            Jacobian::new(&self.mechanics.columns, columns, &self.x, self.lengths[k])
         };
         (0..self.columns.len()).map(|k| (self.rows[k], of(k))).collect()
     }
