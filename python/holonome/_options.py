@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict
 
 if TYPE_CHECKING:
@@ -23,13 +23,15 @@ class SharedOptions(TypedDict, total=False):
     metric: str
     """Metric in which projections move a state: ``"error"`` or ``"euclidean"``."""
     start: float | str
-    """Time of the initial state; 0 by default."""
+    """Time of the initial state; the model's by default, or 0."""
     until: float | str
-    """End of the run; 100 by default."""
+    """End of the run; the model's by default, or 100."""
     every: float | str
     """Time between samples."""
     samples: int
     """Number of samples, first and last included; 1001 by default, at most one per step."""
+    at: Sequence[float]
+    """Times of the samples, in the order of the run, in place of evenly spaced ones."""
     record: list[str]
     """Names of the quantities to keep: ``"q"``, ``"r[2]"``, ``"r[2].x"``, ``"H"``, ``"drift.H"``."""
     gain: float | str | dict[str, float]
@@ -79,9 +81,10 @@ class RunOptions(SharedOptions, total=False):
     """
 
     method: str
-    """``BASE``, ``TREATMENT:BASE`` or ``COMPOSITION(METHOD)``; ``"corrected:dop853"`` by default."""
+    """``BASE``, ``TREATMENT:BASE`` or ``COMPOSITION(METHOD)``; the model's by default, or
+    ``"corrected:dop853"``."""
     step: float | str
-    """Length of equal steps; adaptive steps by default."""
+    """Length of equal steps; the model's by default, or adaptive steps."""
     rtol: float
     """Relative tolerance of a step's error, per vector of the state; 1e-9 by default."""
     atol: float

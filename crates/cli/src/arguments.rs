@@ -10,7 +10,7 @@ use holonome::store::{FORMATS, Format};
 use holonome::sweep::Share;
 use holonome::{
     CompareOptions, Error, Gains, Metric, PenaltyStrength, RunOptions, Settings, StepSize,
-    SweepOptions, Thermostat, constant, each,
+    SweepOptions, Thermostat, constant, each, left_to_model,
 };
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -196,7 +196,8 @@ pub struct CompletionsArguments {
 pub struct ModelArguments {
     /// Model file, or - for the standard input
     pub model: PathBuf,
-    /// Replace a parameter, size or initial value (repeatable)
+    /// Replace a parameter, size, initial value, or a member of one, `m[2]=5`; or a table by a file
+    /// (repeatable)
     #[arg(long = "set", value_name = "NAME=EXPR", help_heading = MODEL, allow_hyphen_values = true)]
     pub set: Vec<String>,
     /// Seed of normal(), uniform() and the heat bath's noise
@@ -296,10 +297,10 @@ impl HeatBathArguments {
 /// Arguments of every command that integrates, whatever its methods and steps.
 #[derive(Args)]
 pub struct IntegrationArguments {
-    /// End time: a number or a constant formula, as 2*pi
-    #[arg(long, value_name = "T", default_value = "100", value_parser = constant, allow_hyphen_values = true)]
+    /// End time: a number or a constant formula, as 2*pi [default: the model's, or 100]
+    #[arg(long, value_name = "T", value_parser = constant, allow_hyphen_values = true)]
     #[arg(help_heading = METHOD)]
-    pub until: f64,
+    pub until: Option<f64>,
     /// Maximum length of adaptive steps; limit it if a longer step would miss a pulse or a wall
     /// [default: no limit]
     #[arg(long, value_name = "H", help_heading = METHOD, value_parser = constant, allow_hyphen_values = true)]
@@ -388,16 +389,30 @@ impl IntegrationArguments {
         Ok(Settings {
             start_off_set: self.reference.is_some(),
             stiff: self.stiff.clone(),
-            span: Some((0.0, self.until)),
+            span: Some((None, self.until)),
             allow_unverified: self.allow_unverified,
             ..model.settings()?
         })
     }
 
+    /// Names of the options that are given, of those that a model may suggest.
+    fn given(&self) -> impl Iterator<Item = &'static str> {
+        let options = [
+            ("until", self.until.is_some()),
+            ("max_step", self.max_step.is_some()),
+            ("max_steps", self.max_steps.is_some()),
+            ("every", self.every.is_some()),
+            ("samples", self.samples.is_some()),
+        ];
+        options.into_iter().filter(|(_, given)| *given).map(|(name, _)| name)
+    }
+
     /// Options by these arguments, with the defaults of a run.
     fn options(&self) -> Result<RunOptions, Error> {
+        let given: Vec<&str> = self.given().collect();
         self.penalty.put(RunOptions {
-            until: self.until,
+            open: left_to_model(&given),
+            until: self.until.unwrap_or(RunOptions::default().until),
             every: self.every,
             samples: self.samples,
             gain: self.gain.as_deref().map(str::parse::<Gains>).transpose()?,
@@ -418,6 +433,11 @@ impl IntegrationArguments {
     }
 }
 
+/// Times of samples that are listed, or in a file.
+fn sample_times(text: &str) -> Result<Vec<f64>, Error> {
+    each::times(text).map_err(|reason| Error::option(format!("--at {text}: {reason}")))
+}
+
 /// Names that were divided at commas, of which those in brackets belong to a name: `r[1,2]`.
 fn whole_names(parts: &[String]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
@@ -435,22 +455,28 @@ fn whole_names(parts: &[String]) -> Vec<String> {
 pub struct TrajectoryArguments {
     #[command(flatten)]
     pub model: ModelArguments,
-    /// Method: BASE, TREATMENT:BASE or COMPOSITION(METHOD); see `holonome methods`
-    #[arg(long, help_heading = METHOD, default_value = "corrected:dop853")]
-    pub method: String,
-    /// Fixed step [default: adaptive steps]
+    /// Method: BASE, TREATMENT:BASE or COMPOSITION(METHOD); see `holonome methods` [default: the
+    /// model's, or corrected:dop853]
+    #[arg(long, help_heading = METHOD)]
+    pub method: Option<String>,
+    /// Fixed step [default: the model's, or adaptive steps]
     #[arg(long, value_name = "H", help_heading = METHOD, value_parser = constant, allow_hyphen_values = true)]
     pub step: Option<f64>,
-    /// Relative tolerance of a step's error, per vector of the state
-    #[arg(long, help_heading = METHOD, default_value = "1e-9", allow_hyphen_values = true)]
-    pub rtol: f64,
+    /// Relative tolerance of a step's error, per vector of the state [default: the model's, or 1e-9]
+    #[arg(long, help_heading = METHOD, allow_hyphen_values = true)]
+    pub rtol: Option<f64>,
     /// Absolute floor of the tolerance [default: none]
     #[arg(long, help_heading = METHOD, allow_hyphen_values = true)]
     pub atol: Option<f64>,
-    /// Time of the initial state: a number or a constant formula
-    #[arg(long, value_name = "T0", help_heading = METHOD, default_value = "0", value_parser = constant)]
+    /// Time of the initial state: a number or a constant formula [default: the model's, or 0]
+    #[arg(long, value_name = "T0", help_heading = METHOD, value_parser = constant)]
     #[arg(allow_hyphen_values = true)]
-    pub from: f64,
+    pub from: Option<f64>,
+    /// Times of the samples, in the order of the run: a list, or a file with a column t [default: as
+    /// --samples says]
+    #[arg(long, value_name = "T1,T2,…|FILE.csv", help_heading = OUTPUT, allow_hyphen_values = true)]
+    #[arg(conflicts_with_all = ["samples", "every"])]
+    pub at: Option<String>,
     #[command(flatten)]
     pub heat_bath: HeatBathArguments,
     #[command(flatten)]
@@ -776,8 +802,8 @@ pub struct OutputArguments {
 impl TrajectoryArguments {
     /// Changes of the model, and its initial time.
     pub fn settings(&self) -> Result<Settings, Error> {
-        if !self.from.is_finite() {
-            return Err(Error::option(format!("--from must be finite, but it is {}", self.from)));
+        if let Some(from) = self.from.filter(|from| !from.is_finite()) {
+            return Err(Error::option(format!("--from must be finite, but it is {from}")));
         }
         let span = Some((self.from, self.integration.until));
         Ok(Settings { span, ..self.integration.settings(&self.model)? })
@@ -786,24 +812,44 @@ impl TrajectoryArguments {
     /// Options without the method, whose name is checked only after the model; see
     /// [`TrajectoryArguments::method`].
     pub fn options(&self) -> Result<RunOptions, Error> {
-        let adaptive = StepSize::Adaptive { rtol: self.rtol, atol: self.atol.unwrap_or(0.0) };
+        let options = [
+            ("method", self.method.is_some()),
+            ("step", self.step.is_some()),
+            ("rtol", self.rtol.is_some()),
+            ("atol", self.atol.is_some()),
+            ("at", self.at.is_some()),
+            ("friction", self.heat_bath.friction.is_some()),
+            ("inverse_temperature", self.heat_bath.inverse_temperature.is_some()),
+        ];
+        let given = options.into_iter().filter(|(_, given)| *given).map(|(name, _)| name);
+        let given: Vec<&str> = given.chain(self.integration.given()).collect();
         Ok(self.heat_bath.put(RunOptions {
-            step: self.step.map_or(adaptive, StepSize::Fixed),
+            open: left_to_model(&given),
+            step: self.step.map_or(self.tolerances(), StepSize::Fixed),
+            at: self.at.as_deref().map(sample_times).transpose()?,
             record: self.record.as_deref().map(whole_names),
             out: self.out.clone(),
             ..self.integration.options()?
         }))
     }
 
+    /// Adaptive steps by the tolerances that are given.
+    fn tolerances(&self) -> StepSize {
+        let (rtol, atol) = StepSize::default().tolerances().expect("adaptive by default");
+        let (rtol, atol) = (self.rtol.unwrap_or(rtol), self.atol.unwrap_or(atol));
+        StepSize::Adaptive { rtol, atol }
+    }
+
     pub fn method(&self) -> Result<Method, Error> {
-        Ok(self.method.parse()?)
+        match &self.method {
+            Some(name) => Ok(name.parse()?),
+            None => Ok(RunOptions::default().method),
+        }
     }
 
     /// Warning about arguments that are given and have no effect.
     pub fn unused(&self) -> Option<String> {
-        let given = StepSize::Adaptive { rtol: self.rtol, atol: self.atol.unwrap_or(0.0) }
-            != StepSize::default();
-        (self.step.is_some() && given)
+        (self.step.is_some() && self.tolerances() != StepSize::default())
             .then(|| "--rtol or --atol has no effect: the step is fixed by --step".to_string())
     }
 }

@@ -35,7 +35,7 @@ pub fn run(arguments: RunArguments) -> Result<ExitCode, Error> {
     let settings = trajectory.settings()?;
     let problem = Problem::load(&trajectory.model.model, &settings)?;
     let warnings = Warnings::of(&problem);
-    note_other_names([&trajectory.method], output);
+    note_other_names(&trajectory.method, output);
     let prepared =
         trajectory.method().and_then(|method| prepare(problem, RunOptions { method, ..options }));
     warnings.show(prepared.as_ref().err(), output);

@@ -26,7 +26,7 @@ pub fn sweep(arguments: SweepArguments) -> Result<ExitCode, Error> {
         )));
     }
     options.method = trajectory.method()?;
-    note_other_names([&trajectory.method], output);
+    note_other_names(&trajectory.method, output);
     let mut sweep = Sweep::load(&trajectory.model.model, &settings, options, ensemble)?;
     sweep.simulation.warnings.extend(trajectory.unused());
     show_warnings(&sweep.simulation.problem, output);

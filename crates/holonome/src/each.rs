@@ -96,11 +96,36 @@ pub fn read(text: &str) -> Result<Rows, String> {
     read.map_err(|reason| format!("{}: {reason}", path.display()))
 }
 
+/// Times that a text lists, `0.1,0.5,2*pi`, or that are in a file: the column `t` of a table, the
+/// one that is named behind it, or the only one.
+///
+/// # Errors
+/// As [`read`]; if the file has several columns and none of them is `t`.
+pub fn times(text: &str) -> Result<Vec<f64>, String> {
+    let listed: Result<Vec<f64>, String> = separated(text).map(constant).collect();
+    if let Ok(times) = listed {
+        return Ok(times);
+    }
+    let Rows { numbers, rows } = match read(&format!("{text}:t")) {
+        Ok(of_time) => of_time,
+        Err(_) => {
+            read(text).map_err(|reason| format!("{reason}; or list the times, as 0,1,2*pi"))?
+        }
+    };
+    match numbers.len() == rows {
+        true => Ok(numbers.to_vec()),
+        false => Err(format!("{text} has several columns: name one, as {text}:COLUMN")),
+    }
+}
+
 /// Columns of comma-separated values with a header.
 fn csv(text: &str, columns: Option<&str>) -> Result<Rows, String> {
     let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     let (_, header) = lines.next().ok_or("it is empty: its first line names the columns")?;
     let names = fields(header);
+    if names.iter().all(|name| name.parse::<f64>().is_ok()) {
+        return Err(format!("its first line is '{header}', and it should name the columns"));
+    }
     let places: Vec<usize> = match columns {
         None => (0..names.len()).collect(),
         Some(wanted) => fields(wanted)

@@ -119,6 +119,7 @@ fn plan_message(error: &PlanError) -> String {
         },
         PlanError::NeedsStep { .. } | PlanError::NeedsEqualSteps { .. } => option("method"),
         PlanError::SpacingOffSteps { .. } => option("every"),
+        PlanError::OutputTime { .. } => option("at"),
     };
     format!("{name}: {error}")
 }

@@ -84,7 +84,7 @@ pub(crate) fn apply(
         )));
     }
     let model = Derived::new(model);
-    let examined = consistency::examine_by(backend(), &model, problem.settings.span());
+    let examined = consistency::examine_by(backend(), &model, problem.span);
     Ok(Problem { model, examined, ..problem })
 }
 

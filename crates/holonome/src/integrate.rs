@@ -64,7 +64,7 @@ pub fn integrate_while(
     let method = options.method;
     let mut warnings = checked(system, (t0, x0), options)?;
     let invariants = system.invariants();
-    let plan = plan(options, t0, method, &mut warnings)?;
+    let plan = plan(options, (t0, false), method, &mut warnings)?;
     let recorded = Recorded::new(system, options.record.as_deref())?;
     let layout = recorded.layout(&plan);
     let numbers = recorded.rows.iter().map(|row| row.width).sum::<usize>() as f64
@@ -144,7 +144,7 @@ fn summary(
 ) -> Summary {
     let drift = Summary::drift_of(groups, &[], initial, (state, plan.span()));
     warnings.extend(large_drifts(&drift, false));
-    warnings.extend(motion_warnings(state, system, groups, plan.method, OF_FUNCTIONS));
+    warnings.extend(motion_warnings(state, system, groups, plan, OF_FUNCTIONS));
     let hamiltonian =
         system.invariants().groups.iter().any(|group| group.kind == GroupKind::Hamiltonian);
     Summary {

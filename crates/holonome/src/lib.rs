@@ -25,10 +25,12 @@
 mod analysis;
 mod arrays;
 mod backend;
+mod backward;
 #[doc(hidden)]
 pub mod check;
 pub mod compare;
 mod constant;
+mod defaults;
 #[doc(hidden)]
 pub mod dump;
 pub mod each;
@@ -115,6 +117,7 @@ pub use integrate::{integrate, integrate_while};
 
 // Errors, and the faces that show them.
 pub use constant::constant;
+pub use defaults::left_to_model;
 pub use error::{Error, ErrorFacts, ErrorReport, StartError};
 pub use holonome_jit::{report_exhausted_memory, return_freed_arrays};
 #[doc(hidden)]

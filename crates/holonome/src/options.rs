@@ -25,10 +25,10 @@ pub struct Settings {
     /// which gives the target.
     #[serde(default)]
     pub start_off_set: bool,
-    /// Start and end of the run, where its time begins and claims are tested; the default span of a
-    /// run if absent.
+    /// Start and end of the run, where its time begins and claims are tested. What is absent is what
+    /// the model suggests, or else the default of a run. `None` if there is no run.
     #[serde(default)]
-    pub span: Option<(f64, f64)>,
+    pub span: Option<(Option<f64>, Option<f64>)>,
     /// `--allow-unverified`: run even if the motion does not keep a claimed integral, or a
     /// constraint of a field; it is then not held.
     #[serde(default)]
@@ -36,13 +36,6 @@ pub struct Settings {
     /// `--stiff NAME`: stiff term of the potential energy, a `let`.
     #[serde(default)]
     pub stiff: Option<String>,
-}
-
-impl Settings {
-    /// Start and end of the run, or the default span.
-    pub(crate) fn span(&self) -> (f64, f64) {
-        self.span.unwrap_or(holonome_model::consistency::SPAN)
-    }
 }
 
 /// Action of a heat bath.
@@ -178,6 +171,9 @@ pub struct RunOptions {
     pub every: Option<f64>,
     /// Number of outputs, first and last included; by default 1001 but no more than steps.
     pub samples: Option<u64>,
+    /// Times of the outputs, in the order of the run, in place of evenly spaced ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<Vec<f64>>,
     /// First end of a run that was extended, which sets the spacing of `samples`; `None` unless it
     /// was extended.
     #[serde(default)]
@@ -230,6 +226,10 @@ pub struct RunOptions {
     /// states at any time.
     #[serde(skip)]
     pub interpolant: bool,
+    /// Names of the options that nobody chose, so that the model decides them; see
+    /// [`left_to_model`](crate::left_to_model).
+    #[serde(skip)]
+    pub open: Vec<&'static str>,
     /// Folder of the run; `runs/STEM-k` by default.
     #[serde(skip)]
     pub out: Option<PathBuf>,
@@ -283,6 +283,7 @@ impl Default for RunOptions {
             until: 100.0,
             every: None,
             samples: None,
+            at: None,
             sampled_until: None,
             record: None,
             gain: None,
@@ -300,6 +301,7 @@ impl Default for RunOptions {
             allow_unstable: false,
             error: false,
             interpolant: false,
+            open: Vec::new(),
             out: None,
         }
     }

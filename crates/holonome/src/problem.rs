@@ -1,6 +1,7 @@
 //! A model with its numbers, checked and ready to be compiled for a method.
 
 use crate::backend::backend;
+use crate::defaults;
 use crate::ensemble::{Ensemble, drawn};
 use crate::error::Error;
 use crate::includes::expanded;
@@ -17,13 +18,14 @@ use holonome_model::elaborate::{Environment, GivenValue, Variations, elaborate};
 use holonome_model::policy::DEEP_STACK;
 use holonome_model::syntax::diagnostic::{Diagnostic, Severity};
 use holonome_model::syntax::span::Span;
+use holonome_model::syntax::statements::StatementKind;
 use holonome_model::syntax::{self, ast};
 use holonome_words::{OptionName, option};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 /// A checked model.
@@ -37,6 +39,8 @@ pub struct Problem {
     pub tables: BTreeMap<String, String>,
     /// Options of the model.
     pub settings: Settings,
+    /// Earliest and latest time of a run, between which claims are tested.
+    pub span: (f64, f64),
     /// The model, with the quantities that methods derive from it.
     pub model: Derived,
     /// Results of the model's examination.
@@ -158,8 +162,11 @@ impl Problem {
         let source = read_file(path)?;
         let name = name_of(path);
         let folder = path.parent().map(Path::to_path_buf).unwrap_or_default();
+        let given: Vec<String> = settings.set.iter().map(|(_, value)| value.clone()).collect();
         let read_table = move |table: &str| {
-            let path = folder.join(table);
+            // A file that an option names is relative to the current folder.
+            let is_given = given.iter().any(|path| path == table);
+            let path = if is_given { PathBuf::from(table) } else { folder.join(table) };
             let text = |bytes| {
                 String::from_utf8(bytes).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))
             };
@@ -199,15 +206,16 @@ impl Problem {
     fn check_here(
         name: String,
         mut source: Source,
-        settings: Settings,
+        mut settings: Settings,
         ensemble: &Ensemble,
         read_table: &dyn Fn(&str) -> Result<String, String>,
     ) -> Result<Checked, Error> {
         let reading = syntax::read(source.text());
-        let (reading, included) = match expanded(&mut source, reading, read_table) {
+        let (mut reading, included) = match expanded(&mut source, reading, read_table) {
             Ok(expanded) => expanded,
             Err(diagnostics) => return Err(Error::Model { text: Box::new(source), diagnostics }),
         };
+        let files = replaced_files(&mut source, &mut reading.file, &settings);
         let tables = RefCell::new(included);
         let keep = |path: &str| {
             let text = read_table(path)?;
@@ -220,7 +228,8 @@ impl Problem {
                 let value = |(target, text): &(String, String)| {
                     replacement(&mut source, option, target, text, &mut diagnostics)
                 };
-                list.iter().filter_map(value).collect()
+                let is_value = |(name, _): &&(String, String)| !files.contains(name);
+                list.iter().filter(is_value).filter_map(value).collect()
             };
         let replacements = replaced(option("set"), &settings.set);
         let variations = Variations {
@@ -244,19 +253,28 @@ impl Problem {
             diagnostics.sort_by_key(|d| d.span.start);
             return Err(Error::Model { text: Box::new(source), diagnostics });
         };
-        model.t0 = settings.span().0;
+        let mut unfit = defaults::examined(&model);
+        if !unfit.is_empty() {
+            diagnostics.append(&mut unfit);
+            diagnostics.sort_by_key(|d| d.span.start);
+            return Err(Error::Model { text: Box::new(source), diagnostics });
+        }
+        let span = defaults::span(&model, &settings);
+        settings.span = settings.span.map(|_| (Some(span.0), Some(span.1)));
+        model.t0 = span.0;
+        let span = (span.0.min(span.1), span.0.max(span.1));
         let start = model.initial.clone();
         let projected = projected_start(&mut model, &settings)?;
         let far = projected.as_ref().and_then(|moved| far_move(&model, &start, &moved.initial));
         let model = Derived::new(model);
-        let mut examined = match examined(&model, &settings, diagnostics) {
+        let mut examined = match examined(&model, &settings, span, diagnostics) {
             Ok(examined) => examined,
             Err(diagnostics) => return Err(Error::Model { text: Box::new(source), diagnostics }),
         };
         let model = examined.independent.take().unwrap_or(model);
         let tables = tables.into_inner();
         Ok(Checked(
-            Problem { name, source, tables, settings, model, examined, projected, far },
+            Problem { name, source, tables, settings, span, model, examined, projected, far },
             start,
         ))
     }
@@ -316,9 +334,10 @@ fn projected_start(
 fn examined(
     model: &Derived,
     settings: &Settings,
+    span: (f64, f64),
     diagnostics: Vec<Diagnostic>,
 ) -> Result<Examined, Vec<Diagnostic>> {
-    let mut examined = consistency::examine_by(backend(), model, settings.span());
+    let mut examined = consistency::examine_by(backend(), model, span);
     if settings.allow_unverified {
         examined.leave_out_unverified();
     }
@@ -427,6 +446,23 @@ fn replacement(
     let value = reading.file.statements.into_iter().next()?.values.pop()?;
     let span = Span::new(start, start + target.len());
     Some((ast::Name { text: target.to_string(), span }, value))
+}
+
+/// Replace the files of tables that are set; returns the names of these tables.
+fn replaced_files(source: &mut Source, file: &mut ast::File, settings: &Settings) -> Vec<String> {
+    let mut replaced = Vec::new();
+    for (name, path) in &settings.set {
+        let is_table =
+            |s: &&mut ast::Statement| s.kind == StatementKind::Table && s.name.text == *name;
+        if let Some(statement) = file.statements.iter_mut().find(is_table) {
+            let start = source.append(&option("set").to_string(), &format!("{name}={path}"), 0);
+            let start = start + name.len() + 1;
+            let span = Span::new(start, start + path.len());
+            statement.reference = ast::Name { text: path.clone(), span };
+            replaced.push(name.clone());
+        }
+    }
+    replaced
 }
 
 /// Values that are given as numbers: those of the settings, then those that differ between

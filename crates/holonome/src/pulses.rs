@@ -88,7 +88,8 @@ pub(crate) fn heed(plan: Plan, model: &Model, warnings: &mut Vec<String>) -> Pla
         }
         Stepping::Adaptive(_) => (option("max_step"), None),
     };
-    if let Some(Moment { from, until, longest: short }) = passed {
+    if let Some(&Moment { from, until, longest: short }) = passed {
+        let [from, until] = [from, until].map(|t| plan.clock(t));
         warnings.push(format!(
             "a formula has a pulse in time from t = {from} to {until}, and steps of {longest} may pass over it: \
              take {} or less, or a method with adaptive steps",

@@ -225,18 +225,30 @@ pub(crate) struct RecordedArray {
     pub(crate) place: Place,
     pub(crate) first: usize,
     pub(crate) len: usize,
+    /// Place in the state of the first number of a variable; `None` for other quantities.
+    pub(crate) variable: Option<usize>,
 }
 
 impl RecordedArray {
     /// True if it is a variable of the model.
     pub(crate) fn is_variable(&self) -> bool {
-        self.place == Place::State && self.role != "multiplier"
+        self.variable.is_some()
     }
 
     /// A single number, the first of its kind.
     fn scalar(name: String, role: &'static str, description: String, place: Place) -> Self {
         let (family, shape) = (Members::Box(Vec::new()), Shape::Scalar);
-        RecordedArray { name, role, description, family, shape, place, first: 0, len: 1 }
+        RecordedArray {
+            name,
+            role,
+            description,
+            family,
+            shape,
+            place,
+            first: 0,
+            len: 1,
+            variable: None,
+        }
     }
 
     fn of_variable(model: &Model, variable: &Variable) -> RecordedArray {
@@ -255,6 +267,7 @@ impl RecordedArray {
             shape: family.shape,
             first: *first,
             len: family.len(),
+            variable: Some(*first),
             ..RecordedArray::scalar(name, role, description, Place::State)
         }
     }
@@ -295,6 +308,7 @@ impl RecordedArray {
             place: self.place,
             first: self.first + range.start,
             len: range.len(),
+            variable: self.variable.map(|first| first + range.start),
         })
     }
 
@@ -425,10 +439,20 @@ impl RecordedArrays {
             arrays.extend(parts);
             arrays.len() > before
         };
-        for variable in model.phase_variables() {
-            add(RecordedArray::of_variable(model, variable), "_value");
-        }
         let (mut outputs, mut functionals) = (0, Vec::new());
+        for variable in model.phase_variables() {
+            let array = RecordedArray::of_variable(model, variable);
+            if !(model.reversed && matches!(variable.role, Role::Momentum(_))) {
+                add(array, "_value");
+                continue;
+            }
+            // The momenta of the run are the opposite of those of the model.
+            let place = array.first..array.first + array.len;
+            if add(RecordedArray { place: Place::Kernel, first: outputs, ..array }, "_value") {
+                outputs += place.len();
+                functionals.push(Cow::Owned(model.written_momentum(place)));
+            }
+        }
         for (array, functional) in computed(model) {
             if add(RecordedArray { first: outputs, ..array }, "_value") {
                 outputs += functional.outputs;
@@ -580,9 +604,11 @@ pub(crate) fn interpolated(
     recorded: &[RecordedArray],
     mut layout: Layout,
 ) -> (Layout, Vec<(usize, usize)>) {
-    let variables = || recorded.iter().filter(|array| array.is_variable());
-    layout.arrays.retain(|array| variables().any(|variable| variable.name == array.name));
-    (layout, variables().map(|variable| (variable.first, variable.len)).collect())
+    let is_variable =
+        |name: &str| recorded.iter().any(|array| array.is_variable() && array.name == name);
+    layout.arrays.retain(|array| is_variable(&array.name));
+    let place = |array: &RecordedArray| Some((array.variable?, array.len));
+    (layout, recorded.iter().filter_map(place).collect())
 }
 
 impl RecordedArrays {
@@ -849,7 +875,8 @@ pub(crate) fn progress(plan: &Plan, groups: &[InvariantGroup], state: &StepState
         Stepping::Fixed(fixed) => Some(fixed.count()),
         Stepping::Adaptive(_) => None,
     };
-    Progress { from: plan.t0, t: state.t, until: plan.t_end(), steps: state.step, of, drift }
+    let [from, t, until] = [plan.t0, state.t, plan.t_end()].map(|t| plan.clock(t));
+    Progress { from, t, until, steps: state.step, of, drift }
 }
 
 #[cfg(test)]

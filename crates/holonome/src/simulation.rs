@@ -91,7 +91,7 @@ impl Simulation {
 
     /// Time that the run has reached.
     pub fn time(&self) -> f64 {
-        self.trajectory.state.t
+        self.plan.clock(self.trajectory.state.t)
     }
 
     /// True if threads share its sums because these are long.
@@ -117,6 +117,7 @@ impl Simulation {
     /// Starts of trajectories of this simulation, with the treatments of its model.
     pub(crate) fn starts(&mut self, starts: Starts) -> Starts {
         let model = &self.problem.model;
+        let starts = if model.reversed { starts.reversed() } else { starts };
         let starts = match self.penalty.as_mut() {
             Some(penalty) => starts.penalised(penalty.slow.take(), &model.initial),
             None => starts,

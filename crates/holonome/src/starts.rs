@@ -53,6 +53,8 @@ pub struct Starts {
     slow: Option<SlowManifold>,
     /// Place of the trajectory's number among the parameter values, for an ensemble in a heat bath.
     trajectory: Option<usize>,
+    /// True if the momenta are those of the reversed model.
+    reversed: bool,
 }
 
 /// Constraints that every start is checked for.
@@ -128,8 +130,7 @@ impl Problem {
             {
                 continue;
             }
-            let examined =
-                consistency::examine_by(backend(), &Derived::new(model), self.settings.span());
+            let examined = consistency::examine_by(backend(), &Derived::new(model), self.span);
             for (name, finding) in examined.varying.into_iter().zip(examined.unverified) {
                 if !self.examined.varying.contains(&name) {
                     let message = format!("in trajectory {i}, {}", finding.message);
@@ -197,6 +198,7 @@ impl Starts {
             checks,
             slow: None,
             trajectory: None,
+            reversed: false,
         })
     }
 
@@ -214,6 +216,11 @@ impl Starts {
     /// this place.
     pub(crate) fn in_heat_bath(self, trajectory: usize) -> Starts {
         Starts { trajectory: Some(trajectory), ..self }
+    }
+
+    /// Starts of the reversed model.
+    pub(crate) fn reversed(self) -> Starts {
+        Starts { reversed: true, ..self }
     }
 
     /// Number of trajectories.
@@ -310,6 +317,9 @@ impl Starts {
             .and_then(|checks| checks.first_miss(&self.model, &parameters[..own], x, work));
         if let Some(miss) = miss {
             return Err(StartError::OffSet { trajectory: i, miss: Box::new(miss) });
+        }
+        if self.reversed {
+            self.model.turn_momenta(x);
         }
         if let Some(place) = self.trajectory {
             parameters[place] = i as f64;

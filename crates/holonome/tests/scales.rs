@@ -13,7 +13,7 @@ fn problem(text: &str) -> Problem {
 
 /// Problem whose time goes from `from` to `until`.
 fn problem_in(text: &str, from: f64, until: f64) -> Problem {
-    let settings = Settings { span: Some((from, until)), ..Settings::default() };
+    let settings = Settings { span: Some((Some(from), Some(until))), ..Settings::default() };
     Problem::from_text("model", text, &BTreeMap::new(), &settings).unwrap()
 }
 

@@ -1,5 +1,6 @@
 //! Reasons for which a run ended early. The state stays at the last good step.
 
+use crate::plan::Plan;
 use crate::state::SingularityKind;
 use holonome_words::option;
 
@@ -202,5 +203,23 @@ impl<E> Failure<E> {
             | Failure::ProjectionNotConverged { t, .. } => Some(t),
             Failure::Observer(_) => None,
         }
+    }
+
+    /// The failure with its time as readers count it.
+    pub(crate) fn by_the_clock_of(mut self, plan: &Plan) -> Failure<E> {
+        match &mut self {
+            Failure::NonFinite { t, .. }
+            | Failure::StepCollapsed { t, .. }
+            | Failure::TooManySteps { t, .. }
+            | Failure::NewtonNotConverged { t, .. }
+            | Failure::Degenerate { t, .. }
+            | Failure::Indefinite { t, .. }
+            | Failure::CorrectionFails { t, .. }
+            | Failure::ClaimFails { t, .. }
+            | Failure::Dependent { t, .. }
+            | Failure::ProjectionNotConverged { t, .. } => *t = plan.clock(*t),
+            Failure::Observer(_) => {}
+        }
+        self
     }
 }

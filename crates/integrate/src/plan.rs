@@ -24,6 +24,8 @@ pub struct Plan {
     pub method: Method,
     /// Initial time.
     pub t0: f64,
+    /// True if the system runs backwards in the time of whoever reads of it; see [`Plan::clock`].
+    pub reversed: bool,
     /// The steps and the outputs.
     pub stepping: Stepping,
     /// Number of accepted and rejected steps after which the run fails.
@@ -184,6 +186,14 @@ pub enum PlanError {
         /// The step.
         h: f64,
     },
+    /// Output times are not in the order of the run, or not within it.
+    #[error("the output time t = {t} {reason}")]
+    OutputTime {
+        /// The output time.
+        t: f64,
+        /// Reason, in words.
+        reason: String,
+    },
     /// More outputs than there is memory for.
     #[error("{quantity} would be {value:e}, and there is no memory to list their times")]
     NoMemory {
@@ -220,7 +230,7 @@ impl Plan {
         if ratio > MOST_STEPS {
             return Err(PlanError::TooMany { quantity: "the number of steps", value: ratio });
         }
-        let whole = is_integer(ratio) && ratio.round() >= 1.0;
+        let whole = whole(ratio, blur(t0, t_end) / h) && ratio.round() >= 1.0;
         let steps = if whole { ratio.round() as u64 } else { ratio.floor() as u64 };
         let shorter_last = if whole { None } else { Some(t_end) };
         let mut fixed = FixedSteps { h, steps, shorter_last, samples: Vec::new() };
@@ -266,6 +276,7 @@ impl Plan {
         Plan {
             method,
             t0,
+            reversed: false,
             stepping,
             step_limit: u64::MAX,
             projection_tolerance: None,
@@ -382,10 +393,10 @@ impl Plan {
     /// Set outputs at t0, t0 + `every`, t0 + 2·`every` … up to the end.
     pub fn with_spacing(mut self, every: f64) -> Result<Plan, PlanError> {
         check_positive("the output spacing", every)?;
-        let t0 = self.t0;
+        let (t0, blur) = (self.t0, blur(self.t0, self.t_end()));
         let count = |length: f64| {
             let ratio = length / every;
-            let whole = if is_integer(ratio) { ratio.round() } else { ratio.floor() };
+            let whole = if whole(ratio, blur / every) { ratio.round() } else { ratio.floor() };
             if whole < MOST_SAMPLES {
                 Ok(whole as u64)
             } else {
@@ -414,12 +425,55 @@ impl Plan {
         Ok(self)
     }
 
+    /// Set outputs at these times, in the order of the run. With fixed steps they fall on steps.
+    pub fn with_times(mut self, times: &[f64]) -> Result<Plan, PlanError> {
+        let (t0, end, blur) = (self.t0, self.t_end(), blur(self.t0, self.t_end()));
+        let refused = |t: f64, reason: String| PlanError::OutputTime { t: self.clock(t), reason };
+        if let Some(pair) = times.windows(2).find(|pair| !(pair[0] < pair[1])) {
+            let before = self.clock(pair[0]);
+            let reason = format!("comes before t = {before}, which precedes it in the list");
+            return Err(refused(pair[1], reason));
+        }
+        if let Some(&t) = times.iter().find(|t| !(**t >= t0 - blur && **t <= end + blur)) {
+            let [from, until] = [t0, end].map(|t| self.clock(t));
+            return Err(refused(t, format!("is outside the run, from t = {from} to {until}")));
+        }
+        let reversed = self.reversed;
+        match &mut self.stepping {
+            Stepping::Adaptive(adaptive) => {
+                adaptive.samples = times.iter().map(|t| t.clamp(t0, end)).collect();
+            }
+            Stepping::Fixed(fixed) => {
+                let step = |&t: &f64| {
+                    let ratio = (t - t0) / fixed.h;
+                    if (t - end).abs() <= blur {
+                        return Ok(fixed.count());
+                    }
+                    if whole(ratio, blur / fixed.h) {
+                        return Ok(ratio.round() as u64);
+                    }
+                    let shown = if reversed { 0.0 - t } else { t };
+                    let reason = format!("is not on a step of {}", fixed.h);
+                    Err(PlanError::OutputTime { t: shown, reason })
+                };
+                fixed.samples = times.iter().map(step).collect::<Result<_, _>>()?;
+                fixed.samples.dedup();
+            }
+        }
+        Ok(self)
+    }
+
     /// Time at which the run ends.
     pub fn t_end(&self) -> f64 {
         match &self.stepping {
             Stepping::Fixed(fixed) => fixed.time(self.t0, fixed.count()),
             Stepping::Adaptive(adaptive) => adaptive.t_end,
         }
+    }
+
+    /// Time of the system as readers count it, or back: the opposite if the system is reversed.
+    pub fn clock(&self, t: f64) -> f64 {
+        if self.reversed { 0.0 - t } else { t }
     }
 
     /// The length of the run.
@@ -530,7 +584,17 @@ fn reserve<T>(samples: &mut Vec<T>, expected: f64) -> Result<(), PlanError> {
 }
 
 fn is_integer(ratio: f64) -> bool {
-    (ratio - ratio.round()).abs() <= INTEGER_TOLERANCE * ratio
+    whole(ratio, 0.0)
+}
+
+/// True if a ratio is an integer up to the tolerance, or up to the `blur` of its numerator.
+fn whole(ratio: f64, blur: f64) -> bool {
+    (ratio - ratio.round()).abs() <= INTEGER_TOLERANCE * ratio + blur
+}
+
+/// Rounding of the length of a run: that of its ends, which may be far larger than it.
+fn blur(t0: f64, t_end: f64) -> f64 {
+    f64::EPSILON * t0.abs().max(t_end.abs())
 }
 
 fn check_interval(t0: f64, t_end: f64) -> Result<f64, PlanError> {

@@ -131,13 +131,7 @@ pub fn run_map<O: Observer + ?Sized>(
     if observer.wants_pieces() {
         engine.begin_pieces();
     }
-    engine.check_start()?;
-    engine.sample_start(observer)?;
-    engine.begin_claims();
-    match &plan.stepping {
-        Stepping::Fixed(fixed) => engine.run_fixed(fixed, observer),
-        Stepping::Adaptive(adaptive) => engine.run_adaptive(adaptive, observer),
-    }
+    engine.run(observer).map_err(|failure| failure.by_the_clock_of(plan))
 }
 
 /// A run in progress: the state, and scratch that does not outlive a step.
@@ -288,6 +282,20 @@ impl<'a> Engine<'a> {
             march: Vec::new(),
             work: vec![0.0; terms_work_len(system).max(map.work_len())],
             state,
+        }
+    }
+
+    fn run<O: Observer + ?Sized>(
+        &mut self,
+        observer: &mut O,
+    ) -> Result<Outcome, Failure<O::Error>> {
+        self.check_start()?;
+        self.sample_start(observer)?;
+        self.begin_claims();
+        let plan = self.plan;
+        match &plan.stepping {
+            Stepping::Fixed(fixed) => self.run_fixed(fixed, observer),
+            Stepping::Adaptive(adaptive) => self.run_adaptive(adaptive, observer),
         }
     }
 

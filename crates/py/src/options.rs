@@ -2,13 +2,17 @@
 
 use crate::errors::raised;
 use crate::values::number;
-use holonome::{Error, Gains, Metric, PenaltyStrength, RunOptions, Settings, StepSize, Thermostat};
+use holonome::method::Method;
+use holonome::{
+    Error, Gains, Metric, PenaltyStrength, RunOptions, Settings, StepSize, Thermostat,
+    left_to_model,
+};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
 /// Names of all options.
-pub const NAMES: [&str; 32] = [
+pub const NAMES: [&str; 33] = [
     "method",
     "step",
     "rtol",
@@ -20,6 +24,7 @@ pub const NAMES: [&str; 32] = [
     "until",
     "every",
     "samples",
+    "at",
     "record",
     "gain",
     "reference",
@@ -57,13 +62,15 @@ impl Options {
     /// Options that a dictionary holds; `None` stands for the default.
     pub fn new(given: &Bound<'_, PyDict>) -> PyResult<Options> {
         let (mut run, mut settings) = (RunOptions::default(), Settings::default());
-        let (mut start, mut step, mut rtol, mut atol) = (0.0, None, None, 0.0);
+        let (mut until, mut given_names) = (None, Vec::new());
+        let (mut start, mut step, mut rtol, mut atol) = (None, None, None, 0.0);
         for (key, value) in given {
             if value.is_none() {
                 continue;
             }
             let key: String = key.extract()?;
             let (py, value) = (given.py(), &value);
+            given_names.push(key.clone());
             let float = || number(&key, value);
             let mistake = |error: Error| raised(py, error);
             match key.as_str() {
@@ -77,10 +84,11 @@ impl Options {
                 "max_step" => run.max_step = Some(float()?),
                 "max_steps" => run.max_steps = Some(value.extract()?),
                 "metric" => run.metric = metric(value)?,
-                "start" => start = float()?,
-                "until" => run.until = float()?,
+                "start" => start = Some(float()?),
+                "until" => until = Some(float()?),
                 "every" => run.every = Some(float()?),
                 "samples" => run.samples = Some(value.extract()?),
+                "at" => run.at = Some(value.extract()?),
                 "record" => run.record = Some(value.extract()?),
                 "gain" => run.gain = Some(gains(value)?),
                 "reference" => {
@@ -129,14 +137,21 @@ impl Options {
                 StepSize::Adaptive { rtol: rtol.unwrap_or(default), atol }
             }
         };
-        settings.span = Some((start, run.until));
+        settings.span = Some((start, until));
+        run.until = until.unwrap_or(run.until);
+        run.open = left_to_model(&given_names.iter().map(String::as_str).collect::<Vec<_>>());
         let tries = run.penalty.is_some()
             || run.penalty_tolerance.is_some()
             || run.reference.is_some()
             || settings.project_initial
-            || run.method.to_string().starts_with("feedback");
+            || tries_values(&run.method);
         Ok(Options { run, settings, tries })
     }
+}
+
+/// True if a method decides by trying the values of a model out.
+pub fn tries_values(method: &Method) -> bool {
+    method.to_string().starts_with("feedback")
 }
 
 fn metric(value: &Bound<'_, PyAny>) -> PyResult<Metric> {

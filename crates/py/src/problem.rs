@@ -1,7 +1,7 @@
 //! Models: their text, their values, what is derived of them.
 
 use crate::errors::raised;
-use crate::options::Options;
+use crate::options::{Options, tries_values};
 use crate::simulation::Simulation;
 use crate::values::{NamedValues, copied};
 use holonome::check::Report;
@@ -182,7 +182,9 @@ impl Problem {
         options: &Bound<'_, PyDict>,
     ) -> PyResult<Option<Simulation>> {
         let Options { run, settings, tries } = Options::new(options)?;
-        if tries || run.out.is_some() || self.off_set.is_some() {
+        let completed = run.clone().completed(&self.problem.model);
+        let method = completed.map_err(|error| raised(py, error))?.method;
+        if tries || tries_values(&method) || run.out.is_some() || self.off_set.is_some() {
             return Ok(None);
         }
         let names: Vec<&str> = names.iter().map(String::as_str).collect();

@@ -31,6 +31,7 @@ pub use errors::{Errors, Size};
 pub use reference::{Reference, USEFUL};
 pub use trend::Trend;
 
+use crate::backward;
 use crate::error::Error;
 use crate::options::RunOptions;
 use crate::problem::Problem;
@@ -44,6 +45,7 @@ use holonome_integrate::observer::Control;
 use holonome_integrate::state::Cost;
 use holonome_model::treatment::feedback::gain_name;
 use holonome_model::treatment::{InvariantGroup, InvariantKind};
+use holonome_words::option;
 use indexmap::IndexMap;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -241,6 +243,15 @@ pub fn compare(
     options: &CompareOptions,
     watch: &(dyn Fn(CompareProgress) -> Control + Sync),
 ) -> Result<Option<Comparison>, Error> {
+    let run = options.run.clone().completed(&problem.model)?;
+    backward::refuse(problem, &run, "a comparison")?;
+    if run.at.is_some() {
+        let (at, every) = (option("at"), option("every"));
+        return Err(Error::option(format!(
+            "{at}: a comparison has evenly spaced samples; take {every}"
+        )));
+    }
+    let options = &CompareOptions { run, ..options.clone() };
     let cases = cases::cases(options)?;
     // Observables are not part of a comparison, and observables with multipliers do not suit every
     // method.

@@ -237,7 +237,9 @@ fn speed(
 ) -> Result<f64, Error> {
     let templated = problem.examined.rows.is_some();
     let steps = if templated { PILOT_STEPS_OF_ROWS } else { PILOT_STEPS };
-    let until = options.until.min(problem.model.t0 + steps * h);
+    let model = &problem.model;
+    let end = model.clock(options.until).min(model.t0 + steps * h);
+    let until = model.clock(end);
     let pilot = |mut motion: Problem, method: &str, step: StepSize, samples: u64| {
         // Observables may need multipliers, which a pilot run does not have.
         motion.model = motion.model.without_observables();
@@ -255,7 +257,7 @@ fn speed(
     };
     if templated {
         let mut manifold = open.manifold.rebound(&open.model.parameter_values);
-        let v = manifold.speed_within(until - problem.model.t0, &problem.model.initial);
+        let v = manifold.speed_within(end - problem.model.t0, &problem.model.initial);
         if v < FAR_BELOW * matters {
             return Ok(v);
         }

@@ -147,7 +147,7 @@ impl Open {
             false => None,
         };
         let model = Derived::new(model);
-        let mut examined = consistency::examine_by(backend(), &model, problem.settings.span());
+        let mut examined = consistency::examine_by(backend(), &model, problem.span);
         if let Some(finding) =
             examined.diagnostics.iter().find(|finding| finding.severity == Severity::Error)
         {

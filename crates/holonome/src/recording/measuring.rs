@@ -97,7 +97,7 @@ impl Measuring {
             .map(|look| {
                 (
                     look.sample_count(),
-                    (look.sample_time(0), look.sample_time(look.sample_count() - 1)),
+                    [0, look.sample_count() - 1].map(|k| look.clock(look.sample_time(k))).into(),
                 )
             })
             .collect();
@@ -236,7 +236,7 @@ fn looks(measure: &Measured, plan: &Plan, options: &RunOptions) -> Result<Plan, 
         (Some(every), _) => every,
         (None, stepping) => {
             // As often as before the run was extended.
-            let span = options.sampled_until.unwrap_or(plan.t_end()) - plan.t0;
+            let span = options.sampled_until.map_or(plan.t_end(), |t| plan.clock(t)) - plan.t0;
             match stepping {
                 Stepping::Fixed(fixed) => {
                     fixed.h * (span / fixed.h / MOST_BY_DEFAULT as f64).ceil().max(1.0)
@@ -253,7 +253,7 @@ fn looks(measure: &Measured, plan: &Plan, options: &RunOptions) -> Result<Plan, 
     }
     let mut looks =
         plan.clone().with_spacing(spacing).map_err(|error| format!("every {spacing}: {error}"))?;
-    let from = measure.from.unwrap_or(f64::NEG_INFINITY);
+    let from = measure.from.map_or(f64::NEG_INFINITY, |t| plan.clock(t));
     let first = (0..looks.sample_count())
         .take_while(|&k| !is_from(looks.sample_time(k), from, spacing))
         .count();
@@ -263,8 +263,9 @@ fn looks(measure: &Measured, plan: &Plan, options: &RunOptions) -> Result<Plan, 
     }
     match looks.sample_count() {
         0 => Err(format!(
-            "it begins at t = {from}, after the run's end at t = {}; take a later {}, or another time with {}",
-            plan.t_end(),
+            "it begins at t = {}, after the run's end at t = {}; take a later {}, or another time with {}",
+            plan.clock(from),
+            plan.clock(plan.t_end()),
             option("until"),
             option("set")
         )),

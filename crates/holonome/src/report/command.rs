@@ -49,8 +49,8 @@ pub(super) fn command(attributes: &Map<String, Value>) -> Option<String> {
 fn of_model(settings: &Settings) -> Vec<(&'static str, String)> {
     let set = settings.set.iter().map(|(name, value)| ("set", format!("{name}={value}")));
     let seed = (settings.seed != 0).then(|| ("seed", settings.seed.to_string()));
-    let from = settings.span.filter(|(from, _)| *from != 0.0);
-    set.chain(seed).chain(from.map(|(from, _)| ("from", from.to_string()))).collect()
+    let from = settings.span.and_then(|(from, _)| from).filter(|from| *from != 0.0);
+    set.chain(seed).chain(from.map(|from| ("from", from.to_string()))).collect()
 }
 
 /// Options of a run with their values; `None` if a command line cannot give one of them.
@@ -85,6 +85,7 @@ fn of_run(options: RunOptions) -> Option<Vec<(&'static str, String)>> {
         ("until", Some(exact(options.until))),
         ("every", number(options.every)),
         ("samples", count(options.samples)),
+        ("at", options.at.map(|times| times.into_iter().map(exact).collect::<Vec<_>>().join(","))),
         ("max_step", number(options.max_step)),
         ("max_steps", count(options.max_steps)),
         ("metric", metric),

@@ -37,7 +37,8 @@ impl Simulation {
 
     /// Layout of the run's arrays at the samples of `plan`.
     fn arrays_at(&self, plan: &Plan) -> Layout {
-        let times = (0..plan.sample_count()).map(|i| plan.sample_time(i)).collect();
+        let time = |i| plan.clock(plan.sample_time(i));
+        let times = (0..plan.sample_count()).map(time).collect();
         let mut layout = Layout { times, ..Layout::default() };
         self.recorded.add_to(&mut layout);
         layout

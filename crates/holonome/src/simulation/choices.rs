@@ -83,16 +83,19 @@ const FINEST: f64 = 1e-15;
 /// Largest sensible tolerance: beyond it any result is allowed.
 const COARSEST: f64 = 0.1;
 
+/// Plan of a run that begins at `t0`; the model's time is the opposite of the run's if `reversed`.
 pub(crate) fn plan(
     options: &RunOptions,
-    t0: f64,
+    (t0, reversed): (f64, bool),
     method: Method,
     warnings: &mut Vec<String>,
 ) -> Result<Plan, Error> {
+    let until = if reversed { 0.0 - options.until } else { options.until };
     let mut plan = match options.step {
-        StepSize::Fixed(h) => Plan::fixed(method, t0, options.until, h)?,
-        StepSize::Adaptive { rtol, atol } => Plan::adaptive(method, t0, options.until, rtol, atol)?,
+        StepSize::Fixed(h) => Plan::fixed(method, t0, until, h)?,
+        StepSize::Adaptive { rtol, atol } => Plan::adaptive(method, t0, until, rtol, atol)?,
     };
+    plan.reversed = reversed;
     match options.step {
         StepSize::Adaptive { rtol, atol } if rtol < FINEST && atol <= rtol => warnings.push(format!(
             "{} is below what rounding allows: steps become shorter and the result no better; take {FINEST:e} or more",
@@ -118,19 +121,7 @@ pub(crate) fn plan(
         None => {}
     }
     plan.metric = options.metric;
-    plan = match (options.every, options.samples) {
-        (Some(_), Some(_)) => {
-            return Err(Error::option(format!(
-                "{every} and {samples} exclude each other",
-                every = option("every"),
-                samples = option("samples")
-            )));
-        }
-        (Some(every), None) => plan
-            .with_spacing(every)
-            .map_err(|e| Error::option(format!("{every}: {e}", every = option("every"))))?,
-        (None, samples) => with_samples(plan, samples.unwrap_or(DEFAULT_GAPS + 1), options)?,
-    };
+    plan = with_outputs(plan, options)?;
     plan.projection_tolerance =
         tolerance(option("projection_tolerance"), options.projection_tolerance)?;
     if let Stepping::Fixed(fixed) = &plan.stepping
@@ -148,9 +139,43 @@ pub(crate) fn plan(
 /// Default number of gaps between the samples of a run; a number with many divisors.
 const DEFAULT_GAPS: u64 = 1000;
 
+/// `plan` with the outputs that the options ask for.
+fn with_outputs(plan: Plan, options: &RunOptions) -> Result<Plan, Error> {
+    let given = [
+        ("every", options.every.is_some()),
+        ("samples", options.samples.is_some()),
+        ("at", options.at.is_some()),
+    ];
+    let given: Vec<&str> =
+        given.iter().filter(|(_, given)| *given).map(|(name, _)| *name).collect();
+    if let [first, second, ..] = given[..] {
+        return Err(Error::option(format!(
+            "{} and {} exclude each other",
+            option(first),
+            option(second)
+        )));
+    }
+    if let Some(times) = &options.at {
+        if times.is_empty() {
+            return Err(Error::option(format!("{} has no times", option("at"))));
+        }
+        let times: Vec<f64> = times.iter().map(|&t| plan.clock(t)).collect();
+        return Ok(plan.with_times(&times)?);
+    }
+    match options.every {
+        Some(every) => plan
+            .with_spacing(every)
+            .map_err(|e| Error::option(format!("{every}: {e}", every = option("every")))),
+        None => Ok(with_samples(plan, options.samples.unwrap_or(DEFAULT_GAPS + 1), options)?),
+    }
+}
+
 fn with_samples(plan: Plan, count: u64, options: &RunOptions) -> Result<Plan, PlanError> {
     match options.sampled_until {
-        Some(until) => plan.with_samples_until(count, until),
+        Some(until) => {
+            let until = plan.clock(until);
+            plan.with_samples_until(count, until)
+        }
         None => plan.with_samples(count),
     }
 }
@@ -159,8 +184,8 @@ fn with_samples(plan: Plan, count: u64, options: &RunOptions) -> Result<Plan, Pl
 /// `steps` steps. The gaps between them divide the default evenly, and the samples are as many as
 /// possible but no more than the states at the ends of the steps. `None` if all samples may stay.
 pub(crate) fn fewer_samples(options: &RunOptions, plan: &Plan, steps: u64) -> Option<(u64, Plan)> {
-    let by_default =
-        options.samples.is_none() && options.every.is_none() && plan.fixed_step().is_none();
+    let none_given = options.samples.is_none() && options.every.is_none() && options.at.is_none();
+    let by_default = none_given && plan.fixed_step().is_none();
     let too_many = |plan: &Plan| plan.sample_count() as u64 > steps + 1;
     if !by_default || !too_many(plan) {
         return None;

@@ -137,7 +137,9 @@ impl Derivative {
             return Err(failure);
         }
         match outcome.map_err(unstored)? {
-            Outcome::ClaimFailed => Err(unstored(claim_fails(&simulation.groups, state))),
+            Outcome::ClaimFailed => {
+                Err(unstored(claim_fails(&simulation.plan, &simulation.groups, state)))
+            }
             _ => Ok(()),
         }
     }

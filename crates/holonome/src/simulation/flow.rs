@@ -3,6 +3,7 @@
 use super::derivative::Derivative;
 use super::stepping::{NoObserver, Running, unstored, without_failed};
 use super::{From, Simulation, Trajectory, prepare};
+use crate::backward;
 use crate::error::Error;
 use crate::options::RunOptions;
 use crate::problem::Problem;
@@ -88,10 +89,12 @@ impl Flow {
     /// bath, which draws, a reference, a penalty, which moves starts.
     pub fn new(problem: &Problem, options: RunOptions) -> Result<Flow, Error> {
         refuse_others(&options)?;
+        backward::refuse(problem, &options, "a flow")?;
         let mut problem = problem.clone();
         problem.model = problem.model.without_observables();
         let checks = (!problem.settings.start_off_set).then(|| Checks::of_states(&problem));
-        let options = RunOptions { samples: Some(2), every: None, record: None, ..options };
+        let options =
+            RunOptions { samples: Some(2), every: None, at: None, record: None, ..options };
         let simulation = prepare(problem, options)?;
         if simulation.problem.model.heat_bath.is_some() {
             let method = simulation.plan.method;

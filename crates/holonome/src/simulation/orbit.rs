@@ -24,6 +24,7 @@ use holonome_integrate::observer::{Control, Observer};
 use holonome_integrate::plan::{FixedSteps, Plan, Stepping};
 use holonome_integrate::run::Outcome;
 use holonome_integrate::state::StepState;
+use holonome_model::elaborate::model::Model;
 use std::time::{Duration, Instant};
 
 /// Factor of the second run's tolerances, which are no less than [`FINEST`].
@@ -82,7 +83,7 @@ pub(crate) fn measure(
     };
     Ok(measured.map(|(second, Distances { families, far })| {
         let is_far = |far: &&Far| far.distance > SEPARATED * families[far.family].size;
-        let separated = far.iter().find(is_far).map(|far| far.t);
+        let separated = far.iter().find(is_far).map(|far| run.plan.clock(far.t));
         let families = families.into_iter().map(FamilyDistance::error).collect();
         OrbitError { second, families, separated }
     }))
@@ -153,6 +154,7 @@ fn distances(
         max_steps,
         max_step,
         every: None,
+        at: None,
         samples: Some(2),
         error: false,
         ..first.clone()
@@ -160,7 +162,7 @@ fn distances(
     let other = prepare(problem, options)?;
     let plan = at_samples_of(&run.plan, &other.plan, divisor);
     let mut comparer =
-        Comparer::new(&run.recorded, output, (run.plan.t0, run.plan.t_end()), watch)?;
+        Comparer::new((&run.recorded, &run.problem.model), output, &run.plan, watch)?;
     match other.run_unstored(&plan, &mut other.state().clone(), &mut comparer) {
         Ok(Outcome::Finished) => {
             Ok(Some(Distances { families: comparer.families(), far: comparer.far }))
@@ -227,29 +229,33 @@ struct Compared<'a> {
 struct Comparer<'a> {
     arrays: Vec<Compared<'a>>,
     far: Vec<Far>,
-    from: f64,
-    until: f64,
+    model: &'a Model,
+    plan: &'a Plan,
+    /// A sample of the second run, as the model was written.
+    written: Vec<f64>,
     watch: &'a mut (dyn FnMut(&Progress) -> Control + Send),
     called: Instant,
 }
 
 impl<'a> Comparer<'a> {
     fn new(
-        recorded: &RecordedArrays,
+        (recorded, model): (&RecordedArrays, &'a Model),
         output: &'a Output,
-        (from, until): (f64, f64),
+        plan: &'a Plan,
         watch: &'a mut (dyn FnMut(&Progress) -> Control + Send),
     ) -> Result<Comparer<'a>, Error> {
         let mut arrays = Vec::new();
-        for array in recorded.arrays.iter().filter(|array| array.is_variable()) {
+        for array in &recorded.arrays {
+            let Some(first) = array.variable else { continue };
             arrays.push(Compared {
                 error: FamilyDistance { name: array.name.clone(), last: 0.0, max: 0.0, size: 0.0 },
                 rows: output.rows(&array.name).map_err(Error::store)?,
-                first: array.first,
+                first,
                 width: array.shape.len().max(1),
             });
         }
-        Ok(Comparer { arrays, far: Vec::new(), from, until, watch, called: Instant::now() })
+        let (far, written, called) = (Vec::new(), Vec::new(), Instant::now());
+        Ok(Comparer { arrays, far, model, plan, written, watch, called })
     }
 
     fn families(&self) -> Vec<FamilyDistance> {
@@ -261,9 +267,12 @@ impl Observer for Comparer<'_> {
     type Error = StoreError;
 
     fn sample(&mut self, index: usize, t: f64, x: &[f64]) -> Result<(), StoreError> {
+        self.written.clear();
+        self.written.extend_from_slice(&x[..self.model.dimension()]);
+        self.model.turn(&mut self.written);
         for (family, array) in self.arrays.iter_mut().enumerate() {
             let row = array.rows.row(index)?;
-            let other = &x[array.first..array.first + row.len()];
+            let other = &self.written[array.first..array.first + row.len()];
             let (mut distance, mut size): (f64, f64) = (0.0, 0.0);
             for (a, b) in row.chunks(array.width).zip(other.chunks(array.width)) {
                 distance =
@@ -286,14 +295,9 @@ impl Observer for Comparer<'_> {
             return Ok(Control::Continue);
         }
         self.called = Instant::now();
-        let progress = Progress {
-            from: self.from,
-            t: state.t,
-            until: self.until,
-            steps: state.step,
-            of: None,
-            drift: None,
-        };
+        let [from, t, until] =
+            [self.plan.t0, state.t, self.plan.t_end()].map(|t| self.plan.clock(t));
+        let progress = Progress { from, t, until, steps: state.step, of: None, drift: None };
         Ok((self.watch)(&progress))
     }
 }

@@ -4,6 +4,7 @@ use super::Simulation;
 use crate::recording::variables;
 use crate::summary::{Drifts, FinalState, RunCost, RunPenalty, Stability, Summary};
 use holonome_integrate::method::{Method, MethodTreatment, Scheme};
+use holonome_integrate::plan::Plan;
 use holonome_integrate::state::{FailedClaim, SingularityKind, StepState, Stiffness};
 use holonome_integrate::system::System;
 use holonome_integrate::treatment::correction::largest_innovation;
@@ -17,7 +18,7 @@ pub(crate) const MANY_TIMES: f64 = 10.0;
 impl Simulation {
     /// Warnings about the claims that failed on the way to `state`, one each.
     pub(crate) fn claim_warnings(&self, state: &StepState) -> Vec<String> {
-        claim_warnings(state, &self.groups, self.plan.method, OF_MODELS)
+        claim_warnings(state, &self.groups, &self.plan, OF_MODELS)
     }
 
     /// Drift of every invariant on the way to `state`.
@@ -37,12 +38,14 @@ impl Simulation {
         interrupted: bool,
     ) -> Summary {
         let gain = self.plan.gain.is_some();
+        let mut x = self.trajectory.state.x.clone();
+        self.problem.model.turn(&mut x);
         Summary {
             model: self.problem.name.clone(),
             method: self.options.method.to_string(),
-            t: self.trajectory.state.t,
+            t: self.time(),
             steps: self.trajectory.state.step,
-            state: FinalState::new(variables(&self.problem.model), self.trajectory.state.x.clone()),
+            state: FinalState::new(variables(&self.problem.model), x),
             heated: self.problem.model.heat_bath.is_some(),
             drift: self.drifts(&self.trajectory.state),
             lost: Vec::new(),
@@ -75,12 +78,13 @@ pub(crate) const OF_MODELS: &str = "correct the formula, or record it with `obse
 fn claim_warnings(
     state: &StepState,
     groups: &[InvariantGroup],
-    method: Method,
+    plan: &Plan,
     remedy: &str,
 ) -> Vec<String> {
-    let held = method.treatment != MethodTreatment::Plain;
+    let held = plan.method.treatment != MethodTreatment::Plain;
     let warning = |claim: &FailedClaim| {
         let FailedClaim { group, t, rate, free_from } = claim;
+        let (t, free_from) = (plan.clock(*t), plan.clock(*free_from));
         let until = if held {
             format!("; from t = {free_from} on nothing holds it")
         } else {
@@ -95,8 +99,9 @@ fn claim_warnings(
 }
 
 /// Warning about steps that stability has limited.
-fn stiffness_warning(state: &StepState, method: Method) -> Option<String> {
+fn stiffness_warning(state: &StepState, plan: &Plan) -> Option<String> {
     let Stiffness { since, ratio, .. } = state.stiffness;
+    let (since, method) = (plan.clock(since), plan.method);
     let stiff = Scheme::named("radau5").filter(|_| ratio > 0.0)?;
     let better = Method { treatment: method.treatment, ..Method::plain(stiff) };
     Some(format!(
@@ -105,21 +110,22 @@ fn stiffness_warning(state: &StepState, method: Method) -> Option<String> {
     ))
 }
 
-/// Warnings about events that a run over `system` by `method` met on the way to `state` and that
+/// Warnings about events that a run of `plan` over `system` met on the way to `state` and that
 /// its numbers do not show; `remedy` is that for claims that failed.
 pub(crate) fn motion_warnings(
     state: &StepState,
     system: &dyn System,
     groups: &[InvariantGroup],
-    method: Method,
+    plan: &Plan,
     remedy: &str,
 ) -> Vec<String> {
     let StepState { singularity, innovation, innovation_at, .. } = state;
+    let innovation_at = plan.clock(*innovation_at);
     let invariants = system.invariants();
-    let mut warnings = claim_warnings(state, groups, method, remedy);
+    let mut warnings = claim_warnings(state, groups, plan, remedy);
     if singularity.is_near() {
         let remedy = "compare a run with a tenth of the tolerance or step";
-        let (t, row) = (singularity.t, invariants.row_name(singularity.row));
+        let (t, row) = (plan.clock(singularity.t), invariants.row_name(singularity.row));
         let what = match (singularity.kind, singularity.pivot == 0.0) {
             (SingularityKind::Dependent, true) => {
                 format!(
@@ -153,7 +159,7 @@ pub(crate) fn motion_warnings(
         };
         warnings.push(format!("{what}: {why}; {remedy}"));
     }
-    warnings.extend(stiffness_warning(state, method));
+    warnings.extend(stiffness_warning(state, plan));
     let expected = largest_innovation(system.vectors().count());
     if *innovation > MANY_TIMES * expected {
         warnings.push(format!(

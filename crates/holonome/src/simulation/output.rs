@@ -261,12 +261,12 @@ impl Simulation {
             summary.drift.iter().find(|drift| drift.kind == InvariantKind::ModifiedEnergy);
         let monitored = Monitored::new(modified.map(|drift| drift.max), eigenvalue);
         warnings.extend(monitored.and_then(|monitored| monitored.warning()));
-        let (system, method) = (&*self.trajectory.system, self.plan.method);
+        let system = &*self.trajectory.system;
         warnings.extend(motion_warnings(
             &self.trajectory.state,
             system,
             &self.groups,
-            method,
+            &self.plan,
             OF_MODELS,
         ));
         monitored

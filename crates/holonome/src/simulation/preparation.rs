@@ -4,6 +4,7 @@
 use super::choices::{beta, plan, tolerance, unused_options};
 use super::reference::reference_state;
 use super::{Simulation, Trajectory, follow};
+use crate::backward;
 use crate::error::Error;
 use crate::feedback::{feedback_system, refuse_unstable};
 use crate::heat_bath;
@@ -91,10 +92,11 @@ impl Simulation {
 
     fn build(
         problem: Problem,
-        mut options: RunOptions,
+        options: RunOptions,
         formulas: Option<Formulas>,
         (left_out, in_lanes): (&[String], bool),
     ) -> Result<Simulation, Error> {
+        let mut options = options.completed(&problem.model)?;
         options.method.check()?;
         let model_warnings = problem.warning_lines();
         let mut warnings = Vec::new();
@@ -118,7 +120,8 @@ impl Simulation {
         let multipliers = compiler.multipliers(penalty.as_mut(), program.as_ref())?;
         warnings.extend(compiler.warnings(program.as_ref()));
         let recorded = compiler.recorded(multipliers)?;
-        let plan = plan(&options, problem.model.t0, options.method, &mut warnings)?;
+        let times = (problem.model.t0, problem.model.reversed);
+        let plan = plan(&options, times, options.method, &mut warnings)?;
         let mut plan = pulses::heed(plan, &problem.model, &mut warnings);
         warnings.extend(compiler.without_invariants());
         let reference = reference_state(&problem, &options)?;
@@ -205,6 +208,7 @@ fn treated(
 ) -> Result<(Problem, Option<Penalised>), Error> {
     let method = options.method;
     refuse_unverified(&problem)?;
+    let problem = backward::apply(problem, &method, options)?;
     let problem = heat_bath::apply(problem, &method, options, warnings)?;
     let (mut problem, penalty) = penalty::apply(problem, &method, options, warnings, follow)?;
     problem.examined.leave_out(left_out);

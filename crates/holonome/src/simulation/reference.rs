@@ -47,7 +47,9 @@ pub(crate) fn reference_state(
                 }
                 error
             })?;
-    Ok(Some(other.model.initial.clone()))
+    let mut state = other.model.initial.clone();
+    problem.model.turn(&mut state);
+    Ok(Some(state))
 }
 
 /// Splits `q=(0,1,0),p=(1,0,-1)` at the commas outside brackets.

@@ -111,9 +111,18 @@ impl Simulation {
                 RunOptions { max_steps, ..options },
             );
         };
-        if !(until > old_end && until.is_finite()) {
+        if options.at.is_some() {
             return Err(Error::option(format!(
-                "{} must be later than t = {old_end}, where {shown} ends, but it is {until}",
+                "{shown} has samples at times that were listed, so it cannot be extended: run the model again with {} and more of them",
+                option("until").with(until)
+            )));
+        }
+        let backwards = old_end < problem.model.t0;
+        let is_later = if backwards { until < old_end } else { until > old_end };
+        if !(is_later && until.is_finite()) {
+            let later = if backwards { "earlier" } else { "later" };
+            return Err(Error::option(format!(
+                "{} must be {later} than t = {old_end}, where {shown} ends, but it is {until}",
                 option("until")
             )));
         }
@@ -126,7 +135,7 @@ impl Simulation {
         let before = prepare(problem, options)?;
         // Claims are tested over the whole time of a run.
         let mut settings: Settings = stored(path, run.attributes(), "settings")?;
-        settings.span = settings.span.map(|(from, _)| (from, until));
+        settings.span = settings.span.map(|(from, _)| (from, Some(until)));
         let mut simulation = prepare(problem_with(path, run.attributes(), &settings)?, longer)?;
         let chosen = |simulation: &Simulation| {
             (

@@ -63,6 +63,7 @@ pub fn prepare_settable(
     names: &[&str],
 ) -> Result<Simulation, Error> {
     let (problem, starts) = problem.settable(names)?;
+    options.refuse_varied(&problem.model, |slot| starts.varies_parameter(slot))?;
     let mut simulation = prepare(problem, options)?;
     let starts = simulation.starts(starts);
     let model = &simulation.problem.model;

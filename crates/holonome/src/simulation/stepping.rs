@@ -98,7 +98,8 @@ impl Running<'_> {
             let outcome = if holds_all {
                 run_method(self.parts, plan, state, observer)?
             } else {
-                let left = (self.without)(state).map_err(|_| claim_fails(self.groups, state))?;
+                let left =
+                    (self.without)(state).map_err(|_| claim_fails(plan, self.groups, state))?;
                 let mut rest = left.trajectory.clone();
                 rest.rebind(plan, self.from, state);
                 run_method(rest.parts(), plan, state, observer)?
@@ -132,9 +133,14 @@ pub(crate) fn failed_names(groups: &[InvariantGroup], state: &StepState) -> Vec<
 }
 
 /// Failure of a run that cannot go on without the claim that failed last.
-pub(crate) fn claim_fails<E>(groups: &[InvariantGroup], state: &StepState) -> Failure<E> {
+pub(crate) fn claim_fails<E>(
+    plan: &Plan,
+    groups: &[InvariantGroup],
+    state: &StepState,
+) -> Failure<E> {
     let last = state.failed_claims.last().expect("a claim has failed");
-    Failure::ClaimFails { t: last.t, claim: groups[last.group].name.clone(), rate: last.rate }
+    let (t, claim) = (plan.clock(last.t), groups[last.group].name.clone());
+    Failure::ClaimFails { t, claim, rate: last.rate }
 }
 
 /// Run `plan` with the map of its method. If threads share its sums, it runs among them: they then

@@ -36,9 +36,9 @@ impl VectorField {
     pub fn new(problem: Problem) -> Result<VectorField, Error> {
         let method = Method::plain(Scheme::named("rk4").expect("a registered scheme"));
         // Nothing is run, so any step and end will do.
-        let (_, end) = problem.settings.span();
-        let (step, record) = (StepSize::Fixed(end), Some(Vec::new()));
-        let options = RunOptions { method, step, until: end, record, ..RunOptions::default() };
+        let (step, until) = (StepSize::Fixed(1.0), problem.span.0 + 1.0);
+        let record = Some(Vec::new());
+        let options = RunOptions { method, step, until, record, ..RunOptions::default() };
         let simulation = prepare(problem, options)?;
         let work = vec![0.0; simulation.trajectory.system.work_len()];
         Ok(VectorField { simulation, work })

@@ -247,7 +247,8 @@ impl<'a> Collector<'a> {
                     .copy_from_slice(&parameters[slots.clone()]);
             }
         }
-        let numbers = [outcome.t, outcome.steps as f64, outcome.cost.field as f64];
+        let plan = &self.simulation.plan;
+        let numbers = [plan.clock(outcome.t), outcome.steps as f64, outcome.cost.field as f64];
         let failed = f64::from(u8::from(outcome.failure.is_some()));
         let values = outcome.largest.iter().copied().chain(numbers).chain([failed]);
         for (value, rows) in values.zip(&mut once) {
@@ -271,13 +272,13 @@ impl<'a> Collector<'a> {
         let span = self.simulation.plan.span();
         let (batch, groups) = (&mut self.batch, &self.simulation.groups);
         for claim in outcome.failed_claims {
-            batch.met.failed_claims.entry(claim.group).or_default().add(claim.t);
+            batch.met.failed_claims.entry(claim.group).or_default().add(plan.clock(claim.t));
         }
         if outcome.innovation.0 > MANY_TIMES * expected {
-            batch.met.innovations.add(outcome.innovation.1);
+            batch.met.innovations.add(plan.clock(outcome.innovation.1));
         }
         if outcome.singularity.is_near() {
-            batch.met.singular.add(outcome.singularity.t);
+            batch.met.singular.add(plan.clock(outcome.singularity.t));
         }
         batch.steps += outcome.steps;
         batch.cost.add(outcome.cost);
@@ -863,7 +864,8 @@ impl<L: LaneSystem> Trajectories<L::Bound> for LaneTrajectories<'_, '_, L> {
                 return self.doubted.push(number);
             }
             Some(Stopped::TooManySteps) => {
-                Some(format!("the limit on the number of steps was reached at t = {}", end.t))
+                let t = self.collector.simulation.plan.clock(end.t);
+                Some(format!("the limit on the number of steps was reached at t = {t}"))
             }
             None => None,
         };

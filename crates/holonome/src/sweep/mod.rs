@@ -361,10 +361,12 @@ impl Sweep {
     fn new(
         problem: Problem,
         starts: Starts,
-        mut options: RunOptions,
+        options: RunOptions,
         sweep: SweepOptions,
     ) -> Result<Sweep, Error> {
-        if options.samples.is_none() && options.every.is_none() {
+        options.refuse_varied(&problem.model, |slot| starts.varies_parameter(slot))?;
+        let mut options = options.completed(&problem.model)?;
+        if options.samples.is_none() && options.every.is_none() && options.at.is_none() {
             // An ensemble is for the ends of its trajectories; a history has to be requested.
             options.samples = Some(2);
         }
@@ -378,9 +380,9 @@ impl Sweep {
                 option("worker")
             )));
         }
-        let reference = reference_state(&problem, &options)?;
         let measures_errors = std::mem::take(&mut options.error);
         let mut simulation = Simulation::of_ensemble(problem, options)?;
+        let reference = reference_state(&simulation.problem, &simulation.options)?;
         leave_out_deviations(&mut simulation)?;
         warn_of_options_of_runs(&mut simulation, measures_errors);
         let starts = simulation.starts(starts);
@@ -841,7 +843,7 @@ impl Sweep {
             all: simulation.groups.iter().enumerate().map(drift).collect(),
             hamiltonian: simulation.problem.model.is_hamiltonian(),
         };
-        let t = simulation.plan.t_end();
+        let t = simulation.plan.clock(simulation.plan.t_end());
         let mut warnings = self.warnings();
         let mut lost = Vec::new();
         if reached > 0 {

@@ -25,7 +25,7 @@ use model::{Family, Model, Table};
 use names::{Declaration, Scope};
 use rustc_hash::{FxHashMap, FxHashSet};
 use shape::Shape;
-use statements::replace::{Given, Replaced};
+use statements::replace::{Given, PartialValue, Replaced};
 use std::collections::BTreeMap;
 
 /// Text of a table's file by its path, or the reason why it cannot be read.
@@ -79,13 +79,14 @@ pub fn elaborate(
 ) -> (Option<Model>, Vec<Diagnostic>) {
     let mut file = reading.file.clone();
     let variations = &environment.variations;
-    let Replaced { varied, given, mut diagnostics } =
+    let Replaced { varied, given, parts, mut diagnostics } =
         statements::replace::replace(&mut file, &environment.replacements, variations);
     let mut elaborator = Elaborator {
         statements: &file.statements,
         read_table: Some(environment.read_table),
         varied,
         given,
+        parts,
         trajectories: variations.trajectories,
         stiff: environment.stiff.clone(),
         poisoned: reading.unread.iter().map(|n| n.text.clone()).collect(),
@@ -211,6 +212,8 @@ struct Elaborator<'a> {
     varied: FxHashSet<usize>,
     /// Values that are given as numbers.
     given: Vec<Given<'a>>,
+    /// Members and components that are set.
+    parts: Vec<PartialValue>,
     trajectories: u64,
     stiff: Option<ast::Name>,
     /// Names in unread statements.

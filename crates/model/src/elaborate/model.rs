@@ -13,6 +13,7 @@ use super::expression::{Depends, MOMENTUM, TIME, VELOCITY};
 use super::shape::Shape;
 use super::statistic::Statistic;
 use crate::functional::Functional;
+use crate::syntax::ast::Name;
 use crate::syntax::span::Span;
 use start::Start;
 use std::cmp::Ordering;
@@ -193,6 +194,24 @@ pub struct Measured {
     pub given: Vec<Functional>,
 }
 
+/// A `run` statement: the value of an option that the model suggests.
+#[derive(Clone, Debug)]
+pub struct RunDefault {
+    /// Name of the option.
+    pub name: Name,
+    /// Its value.
+    pub value: DefaultValue,
+}
+
+/// Value of an option in a `run` statement.
+#[derive(Clone, Debug)]
+pub enum DefaultValue {
+    /// A text: the name of a method.
+    Text(Name),
+    /// A constant number, with its span and its formula.
+    Number(f64, Span, Functional),
+}
+
 impl Quantity {
     /// Number of independent scalars of all members.
     pub fn scalars(&self) -> usize {
@@ -354,6 +373,9 @@ pub struct Model {
     pub initial: Vec<f64>,
     /// Time of the initial state.
     pub t0: f64,
+    /// True if it is the model as it was written backwards in time; see
+    /// [`reversal`](crate::treatment::reversal).
+    pub reversed: bool,
     /// Formulas of parameter values and initial state that differ between the trajectories of an
     /// ensemble.
     pub start: Start,
@@ -375,6 +397,8 @@ pub struct Model {
     pub observables: Vec<Quantity>,
     /// Quantities averaged along a run.
     pub measures: Vec<Measured>,
+    /// Options of runs that the model suggests.
+    pub run: Vec<RunDefault>,
     /// Sizes, for reports.
     pub sizes: Vec<(String, i64)>,
     /// True if H depends on t.

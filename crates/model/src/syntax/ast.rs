@@ -26,7 +26,7 @@ pub struct Statement {
     pub kind: StatementKind,
     /// Span from its word to its last token.
     pub span: Span,
-    /// Name that it declares, or the state of a derivative. The Hamiltonian is called "H", after
+    /// Name that it declares, the state of a derivative, or an option. The Hamiltonian is called "H", after
     /// its word.
     pub name: Name,
     /// Ranges of its family, or those over which a measure is taken.
@@ -35,7 +35,7 @@ pub struct Statement {
     pub indices: Vec<Name>,
     /// Parameters of a function.
     pub parameters: Vec<Name>,
-    /// Coordinate of a momentum, statistic of a measure, or path of a file.
+    /// Coordinate of a momentum, statistic of a measure, path of a file, or a method.
     pub reference: Name,
     /// Shape of a variable.
     pub shape: ShapeExpr,

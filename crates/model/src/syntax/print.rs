@@ -74,6 +74,13 @@ fn dump_statement(statement: &Statement, text: &mut String) {
                 let said = words.iter().filter_map(|word| Some((*word, statement.clause(word)?)));
                 expressions.extend(said);
             }
+            StatementPart::Setting => {
+                text.push_str(&format!(" {}", statement.name.text));
+                match values.next() {
+                    Some(value) => expressions.push(("= ", value)),
+                    None => text.push_str(&format!(" = {}", statement.reference.text)),
+                }
+            }
             StatementPart::Path(_) => text.push_str(&format!(" \"{}\"", statement.reference.text)),
         }
     }

@@ -40,6 +40,8 @@ pub enum StatementPart {
     Clauses(&'static [&'static str]),
     /// `"file"`, the path of the thing named here.
     Path(&'static str),
+    /// `OPTION = EXPR`, or `method = TEXT` up to the end of the line.
+    Setting,
 }
 
 /// Meaning of the name that a statement declares.
@@ -133,6 +135,8 @@ statements! {
         [Name, Equals, Path("a table")], Table, ["data", "load", "read"];
     Include "include" "include \"file.holo\"",
         [Path("an included file")], Nothing, ["import", "use", "using", "require"];
+    Run "run" "run OPTION = VALUE",
+        [Setting], Nothing, ["option", "options", "simulate", "solve", "integrate"];
     Derivative "" "NAME' = EXPR",
         [State, Indices("the state"), Prime, Value], Nothing, [];
 }

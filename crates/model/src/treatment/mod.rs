@@ -14,6 +14,7 @@ mod join;
 mod least_norm;
 pub mod mechanics;
 pub mod penalty;
+pub mod reversal;
 pub mod structure;
 pub mod unrolled;
 

@@ -3,6 +3,8 @@
 
 use super::{Family, Model, Variable};
 use crate::elaborate::shape::Shape;
+use crate::syntax::diagnostic::Diagnostic;
+use crate::syntax::span::Span;
 use std::ops::Range;
 
 impl Family {
@@ -49,6 +51,29 @@ impl Family {
         }
         let component = component(self.shape, rest)?;
         Some(first + component..first + component + 1)
+    }
+
+    /// Components that `selection`, written at `span`, selects; see [`Family::selected`].
+    ///
+    /// # Errors
+    /// If there are none such: which there are.
+    pub(in crate::elaborate) fn selection(
+        &self,
+        selection: &str,
+        span: Span,
+    ) -> Result<Range<usize>, Diagnostic> {
+        self.selected(selection).ok_or_else(|| {
+            let message = format!("'{}' has no member or component '{selection}'", self.name);
+            let help = match self.len() {
+                0 => "it has no components".to_string(),
+                count => format!(
+                    "its {count} components are {} to {}",
+                    self.component_name(0),
+                    self.component_name(count - 1)
+                ),
+            };
+            Diagnostic::error(message, span, "no such numbers").help(help)
+        })
     }
 
     /// Number of the member with these indices, `2` or `2,3`.

@@ -151,18 +151,7 @@ fn selected(
     selection: &str,
     (name, first): (&Name, Option<&[f64]>),
 ) -> Result<Range<usize>, Diagnostic> {
-    let Some(selected) = family.selected(selection) else {
-        let message = format!("'{}' has no member or component '{selection}'", family.name);
-        let help = match family.len() {
-            0 => "it has no components".to_string(),
-            count => format!(
-                "its {count} components are {} to {}",
-                family.component_name(0),
-                family.component_name(count - 1)
-            ),
-        };
-        return Err(Diagnostic::error(message, name.span, "no such numbers").help(help));
-    };
+    let selected = family.selection(selection, name.span)?;
     match first {
         Some(first) if first.len() != selected.len() => {
             let (want, have) = (selected.len(), first.len());
@@ -232,6 +221,8 @@ impl Elaborator<'_> {
         let measures = formulas.measures.iter();
         let measures: Vec<Option<Measured>> =
             measures.map(|measure| lowering.measure(measure, &first.values)).collect();
+        let run = formulas.run.iter();
+        let run: Vec<Option<_>> = run.map(|d| lowering.run_default(d, &first.values)).collect();
         let FormulaLowering { mut findings, cutoffs, .. } = lowering;
         first.judge_cutoffs(&cutoffs, moving, &mut findings);
         self.diagnostics.append(&mut first.findings);
@@ -239,6 +230,7 @@ impl Elaborator<'_> {
         let moves = |h: &Ex| h.depends & expression::TIME != 0;
         let mut model = Model {
             t0: 0.0,
+            reversed: false,
             variables: self.model_variables(&places, formulas),
             parameter_values: first.values,
             initial: first.state,
@@ -251,6 +243,7 @@ impl Elaborator<'_> {
             integrals: integrals?,
             observables: observables?,
             measures: measures.into_iter().collect::<Option<_>>()?,
+            run: run.into_iter().collect::<Option<_>>()?,
             sizes: self.known_sizes(),
             explicit_time: formulas.hamiltonian.as_ref().is_some_and(moves),
             penalty: None,

@@ -28,9 +28,18 @@ impl Elaborator<'_> {
                 let name = self.variables[number].name.clone();
                 let what = format!("the initial value of '{name}'");
                 self.check_shape(&e, &what, &name, value, &family)?;
+                let number = self.variables[number].statement;
+                let e = self.with_parts(e, number, &family, &set)?;
                 Some((set, e))
             }
-            (Some(_), None) if is_momentum => {
+            (Some(family), None) if is_momentum => {
+                let number = self.variables[number].statement;
+                if self.parts.iter().any(|part| part.statement == number) {
+                    let set = self.bind_members(&family.indices, &family, family.span);
+                    let zero = CheckedExpression::zero(family.shape, statement.span);
+                    let e = self.with_parts(zero, number, &family, &set)?;
+                    return Some((set, e));
+                }
                 let zero = CheckedExpression::number(0.0, statement.span);
                 Some((IndexSet::default(), zero))
             }

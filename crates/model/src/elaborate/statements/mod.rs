@@ -12,6 +12,7 @@ mod parameters;
 mod quantities;
 pub(super) mod replace;
 mod rolling;
+mod run;
 mod symmetry;
 mod tables;
 
@@ -39,6 +40,7 @@ struct CheckedFormulas {
     integrals: Vec<CheckedFormula>,
     observables: Vec<CheckedFormula>,
     measures: Vec<CheckedMeasure>,
+    run: Vec<CheckedDefault>,
 }
 
 /// Right-hand side of a state's equation of motion.
@@ -65,6 +67,15 @@ struct CheckedMeasure {
     numbers: Vec<Ex>,
     every: Option<Ex>,
     from: Option<Ex>,
+}
+
+/// A `run` statement that has been checked but not lowered.
+struct CheckedDefault {
+    /// Option.
+    name: Name,
+    /// Its value; `None` for a method, which is a text.
+    value: Option<Ex>,
+    text: Name,
 }
 
 impl Elaborator<'_> {
@@ -111,6 +122,7 @@ impl Elaborator<'_> {
             StatementKind::Integral => formulas.integrals.extend(self.quantity(number)),
             StatementKind::Observe => formulas.observables.extend(self.quantity(number)),
             StatementKind::Measure => formulas.measures.extend(self.measure(number)),
+            StatementKind::Run => formulas.run.extend(self.run_default(number)),
             StatementKind::Let
                 if statement.parameters.is_empty() && self.declares(&statement.name) =>
             {

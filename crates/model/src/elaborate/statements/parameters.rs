@@ -81,7 +81,10 @@ impl Elaborator<'_> {
         }
         self.let_vary(statement);
         let set = self.parameters[number].ranges.clone();
-        let value = self.value_of_members(&values[0], &set);
+        let value = self.value_of_members(&values[0], &set).and_then(|value| {
+            let family = self.parameters[number].family.clone()?;
+            self.with_parts(value, statement, &family, &set)
+        });
         let entry = &mut self.parameters[number];
         match (&value, &mut entry.family) {
             (Some(e), Some(family)) => family.shape = e.shape,
@@ -96,6 +99,9 @@ impl Elaborator<'_> {
     fn parameters_behind(&self, statement: usize) -> Vec<usize> {
         let mut used = Vec::new();
         names_in(&self.statement(statement).values[0], &mut used);
+        for part in self.parts.iter().filter(|part| part.statement == statement) {
+            names_in(&part.value, &mut used);
+        }
         if self.varied.contains(&statement) {
             used.retain(|name| name != replace::TRAJECTORY && name != replace::TRAJECTORIES);
         }

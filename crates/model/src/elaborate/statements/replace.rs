@@ -1,8 +1,11 @@
 //! Replacement of values in the file by those of `--set`, `--vary` and `--each`.
 
-use crate::elaborate::expression::{self, CheckedExpression, Kind};
+use crate::elaborate::expression::index_set::IndexSet;
+use crate::elaborate::expression::{self, CheckedExpression, Ex, Kind};
+use crate::elaborate::model::Family;
 use crate::elaborate::shape::Shape;
 use crate::elaborate::{Elaborator, GivenValue, Variations};
+use crate::graph::op::Binary;
 use crate::syntax::ast;
 use crate::syntax::diagnostic::Diagnostic;
 use crate::syntax::span::Span;
@@ -30,6 +33,113 @@ impl Elaborator<'_> {
     }
 }
 
+/// A formula of some members or a component of a value, in place of its own.
+#[derive(Clone)]
+pub(in crate::elaborate) struct PartialValue {
+    /// Number of the statement.
+    pub statement: usize,
+    /// Name and what it selects, as written.
+    pub name: ast::Name,
+    pub value: ast::Expr,
+}
+
+impl Elaborator<'_> {
+    /// The value of a family's members, `whole`, with the parts of it that are set.
+    pub(super) fn with_parts(
+        &mut self,
+        whole: Ex,
+        statement: usize,
+        family: &Family,
+        set: &IndexSet,
+    ) -> Option<Ex> {
+        let parts: Vec<PartialValue> =
+            self.parts.iter().filter(|part| part.statement == statement).cloned().collect();
+        let family = Family { shape: whole.shape, ..family.clone() };
+        parts.into_iter().try_fold(whole, |whole, part| self.with_part(whole, &part, &family, set))
+    }
+
+    fn with_part(
+        &mut self,
+        whole: Ex,
+        PartialValue { name, value, .. }: &PartialValue,
+        family: &Family,
+        set: &IndexSet,
+    ) -> Option<Ex> {
+        let selection = &name.text[end_of_base(&name.text)..];
+        let selected = match family.selection(selection, name.span) {
+            Ok(selected) => selected,
+            Err(finding) => return self.refuse(finding),
+        };
+        let new = self.value(value)?;
+        let (width, one) = (family.shape.len(), selected.len());
+        let (member, component) = (selected.start / width.max(1), selected.start % width.max(1));
+        let (shape, needed) = (new.shape, if one < width { Shape::Scalar } else { family.shape });
+        if shape != needed {
+            let message = format!("'{}' is in {needed}, and the value is in {shape}", name.text);
+            return self.refuse(Diagnostic::error(message, value.span, "of another shape"));
+        }
+        let span = value.span;
+        let new = if one < width { with_component(&whole, component, new) } else { new };
+        let mut rest = member;
+        let mut condition: Option<Ex> = None;
+        for (range, &(low, high)) in set.ranges.iter().zip(&family.bounds).rev() {
+            let count = (high - low + 1).max(1) as usize;
+            let index = low + (rest % count) as i64;
+            rest /= count;
+            let at = CheckedExpression::new(Kind::Index(range.index), Shape::Scalar, span);
+            let own =
+                Kind::Binary(Binary::Equal, at, CheckedExpression::number(index as f64, span));
+            let own = CheckedExpression::new(own, Shape::Condition, span);
+            condition = Some(match condition {
+                None => own,
+                Some(inner) => {
+                    let both = Kind::Binary(Binary::And, own, inner);
+                    CheckedExpression::new(both, Shape::Condition, span)
+                }
+            });
+        }
+        Some(match condition {
+            None => new,
+            Some(condition) => {
+                CheckedExpression::new(Kind::Select(condition, new, whole), family.shape, span)
+            }
+        })
+    }
+}
+
+/// A vector or matrix with another number at `place`, counted row by row.
+fn with_component(whole: &Ex, place: usize, new: Ex) -> Ex {
+    let span = new.span;
+    let number = |k: usize| CheckedExpression::number((k + 1) as f64, span);
+    let stack = |entries, shape| CheckedExpression::new(Kind::Stack(entries), shape, span);
+    let entry = |at: usize, indices: Vec<Ex>| match at == place {
+        true => new.clone(),
+        false => {
+            let kind = Kind::Component(whole.clone(), indices);
+            CheckedExpression::new(kind, Shape::Scalar, span)
+        }
+    };
+    match whole.shape {
+        Shape::Vector(count) => {
+            stack((0..count).map(|k| entry(k, vec![number(k)])).collect(), whole.shape)
+        }
+        Shape::Matrix(rows, columns) => {
+            let row = |i: usize| {
+                let entries =
+                    (0..columns).map(|j| entry(i * columns + j, vec![number(i), number(j)]));
+                stack(entries.collect(), Shape::Vector(columns))
+            };
+            stack((0..rows).map(row).collect(), whole.shape)
+        }
+        Shape::Scalar | Shape::Condition => new,
+    }
+}
+
+/// Place at which the name of a value ends, and what it selects begins.
+fn end_of_base(name: &str) -> usize {
+    name.find(['[', '.']).unwrap_or(name.len())
+}
+
 /// A value that is given as numbers, for the statement that declares it.
 pub(in crate::elaborate) struct Given<'a> {
     /// Number of the statement.
@@ -46,6 +156,7 @@ pub(in crate::elaborate) struct Replaced<'a> {
     /// Statements with formulas that differ between trajectories.
     pub varied: FxHashSet<usize>,
     pub given: Vec<Given<'a>>,
+    pub parts: Vec<PartialValue>,
     pub diagnostics: Vec<Diagnostic>,
 }
 
@@ -58,10 +169,21 @@ pub(in crate::elaborate) fn replace<'a>(
 ) -> Replaced<'a> {
     let mut diagnostics = Vec::new();
     let vary = &variations.values;
+    let mut parts = Vec::new();
     for (target, new) in set {
-        if put(file, target, new).is_empty() {
-            let finding = no_such_value(file, target, ["set", "parameter, size or initial value"]);
-            diagnostics.push(finding);
+        let base = target.text[..end_of_base(&target.text)].trim();
+        let found = match base == target.text {
+            true => put(file, target, new),
+            false => with_parts(file, base),
+        };
+        if found.is_empty() {
+            let target = ast::Name { text: base.to_string(), ..target.clone() };
+            let what = ["set", "parameter, size, initial value or table"];
+            diagnostics.push(no_such_value(file, &target, what));
+        }
+        if base != target.text {
+            let (name, value) = (target.clone(), new.clone());
+            parts.extend(found.first().map(|&statement| PartialValue { statement, name, value }));
         }
     }
     let mut varied = FxHashSet::default();
@@ -79,7 +201,7 @@ pub(in crate::elaborate) fn replace<'a>(
     let mut given = Vec::new();
     for (number, value) in variations.given.iter().enumerate() {
         let target = &value.name;
-        let end = target.text.find(['[', '.']).unwrap_or(target.text.len());
+        let end = end_of_base(&target.text);
         let (name, selection) = (target.text[..end].trim(), &target.text[end..]);
         if let Some(finding) = not_varied(file, target, (value.by, name), set, vary) {
             diagnostics.push(finding);
@@ -94,7 +216,7 @@ pub(in crate::elaborate) fn replace<'a>(
             diagnostics.push(no_such_value(file, &target, ["give", "parameter or initial value"]));
         }
     }
-    Replaced { varied, given, diagnostics }
+    Replaced { varied, given, parts, diagnostics }
 }
 
 /// Finding for a `target` of an option that gives `name` different values, if another option gives
@@ -148,10 +270,19 @@ fn put(file: &mut ast::File, target: &ast::Name, new: &ast::Expr) -> Vec<usize> 
     replaced.collect()
 }
 
+/// Statement of a value with members or components that is called `name`, if there is one.
+fn with_parts(file: &ast::File, name: &str) -> Vec<usize> {
+    let has_parts = |s: &ast::Statement| has_value(s.kind) && s.kind != StatementKind::Size;
+    let named = |s: &ast::Statement| has_parts(s) && s.name.text == name;
+    file.statements.iter().position(named).into_iter().collect()
+}
+
 /// Finding for a `target` that cannot be set, varied or given (`verb`), because no `what` has its name.
 fn no_such_value(file: &ast::File, target: &ast::Name, [verb, what]: [&str; 2]) -> Diagnostic {
-    let can =
-        |s: &&ast::Statement| has_value(s.kind) && (verb == "set" || s.kind != StatementKind::Size);
+    let can = |s: &&ast::Statement| match s.kind {
+        StatementKind::Size | StatementKind::Table => verb == "set",
+        kind => has_value(kind),
+    };
     let names: Vec<&str> =
         file.statements.iter().filter(can).map(|s| s.name.text.as_str()).collect();
     let message = format!("cannot {verb} '{}': no {what} has this name", target.text);

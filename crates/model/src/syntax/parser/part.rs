@@ -7,6 +7,9 @@ use super::super::words::{FUNCTIONS, reserved};
 use super::expression::Owner;
 use super::{Parsed, Parser, ReportedMistake};
 
+/// Option whose value is a name with signs of its own: `corrected:rk4`.
+const METHOD: &str = "method";
+
 impl Parser<'_> {
     /// Reads the name that the statement declares.
     pub(super) fn name_declared(&mut self) -> Parsed<Name> {
@@ -331,6 +334,30 @@ impl Parser<'_> {
         self.advance();
         let text = self.text(span).trim_matches(['"', '“', '”', '„', '«', '»']).to_string();
         Ok(Name { text, span })
+    }
+
+    /// Reads `OPTION = EXPR`. A method's name is no expression: it is the rest of the line.
+    pub(super) fn setting(&mut self, statement: &mut Statement) -> Parsed<()> {
+        if self.kind() != TokenKind::Name || self.kind_after(1) != TokenKind::Equals {
+            let message = format!("'{}' gives an option its value", self.row.word);
+            return self.fail(self.malformed(message, "expected OPTION = VALUE"));
+        }
+        statement.name = self.take_name();
+        self.equals()?;
+        if statement.name.text != METHOD {
+            statement.values.push(self.present_expression()?);
+            return Ok(());
+        }
+        if self.kind() == TokenKind::End {
+            return self.nothing_follows();
+        }
+        let mut span = self.span();
+        while self.kind() != TokenKind::End {
+            span = span.to(self.advance());
+        }
+        let text = self.text(span).trim_matches('"').to_string();
+        statement.reference = Name { text, span };
+        Ok(())
     }
 
     /// Refuses a statement that ends where its expression should begin.

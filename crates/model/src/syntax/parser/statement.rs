@@ -43,6 +43,7 @@ impl Parser<'_> {
             StatementPart::Statistic => self.statistic(statement)?,
             StatementPart::Clauses(words) => self.clauses(words, statement)?,
             StatementPart::Path(owner) => statement.reference = self.path(owner)?,
+            StatementPart::Setting => self.setting(statement)?,
         }
         Ok(())
     }
