@@ -47,6 +47,7 @@ mod includes;
 mod integrate;
 mod interpolant;
 mod kernels;
+mod knots;
 mod least_norm;
 mod measure;
 mod monitored;

@@ -10,6 +10,8 @@
 
 mod intervals;
 
+use crate::error::Error;
+use crate::knots;
 use holonome_integrate::plan::{Moment, Plan, Stepping};
 use holonome_model::elaborate::model::Model;
 use holonome_model::functional::{Source, Term};
@@ -70,13 +72,26 @@ pub(crate) fn pulses(
             }
         }
     }
+    let points = knots::moments(model, (from, until));
+    // What a formula does at a knot is no pulse.
+    let is_at = |pulse: &Moment, point: &Moment| {
+        pulse.until - pulse.from <= 100.0 * point.longest
+            && pulse.from <= point.until
+            && point.from <= pulse.until
+    };
+    found.moments.retain(|pulse| !points.iter().any(|point| is_at(pulse, point)));
+    found.moments.extend(points);
     found.moments = apart(found.moments);
     found
 }
 
 /// `plan` with steps that do not pass over the pulses of a model, and warnings about those that
 /// they do pass over.
-pub(crate) fn heed(plan: Plan, model: &Model, warnings: &mut Vec<String>) -> Plan {
+///
+/// # Errors
+/// If equal steps miss a knot of a table.
+pub(crate) fn heed(plan: Plan, model: &Model, warnings: &mut Vec<String>) -> Result<Plan, Error> {
+    knots::heed(&plan, model, warnings)?;
     let found = pulses(model, (&model.parameter_values, &model.initial), (plan.t0, plan.t_end()));
     let longest = match &plan.stepping {
         Stepping::Fixed(fixed) => fixed.h,
@@ -84,11 +99,12 @@ pub(crate) fn heed(plan: Plan, model: &Model, warnings: &mut Vec<String>) -> Pla
     };
     let (remedy, passed) = match &plan.stepping {
         Stepping::Fixed(_) => {
-            (option("step"), found.moments.iter().find(|moment| 2.0 * moment.longest < longest))
+            let is_passed = |moment: &&Moment| !moment.is_point && 2.0 * moment.longest < longest;
+            (option("step"), found.moments.iter().find(is_passed))
         }
         Stepping::Adaptive(_) => (option("max_step"), None),
     };
-    if let Some(&Moment { from, until, longest: short }) = passed {
+    if let Some(&Moment { from, until, longest: short, .. }) = passed {
         let [from, until] = [from, until].map(|t| plan.clock(t));
         warnings.push(format!(
             "a formula has a pulse in time from t = {from} to {until}, and steps of {longest} may pass over it: \
@@ -102,7 +118,7 @@ pub(crate) fn heed(plan: Plan, model: &Model, warnings: &mut Vec<String>) -> Pla
             remedy.with(format_args!("{:.0e}", found.unlisted))
         ));
     }
-    plan.with_moments(found.moments)
+    Ok(plan.with_moments(found.moments))
 }
 
 /// Largest parts of a term's formulas of whose values over time pulses are to be sought. Sums and
@@ -282,7 +298,12 @@ fn add_pulses(constant: &[Cell], nothing: f64, (from, until): (f64, f64), found:
         };
         let short = end - start <= SHORT * length(before).min(length(after));
         if short && end - start <= PART_OF_RUN * (until - from) && start < until && end > from {
-            found.moments.push(Moment { from: start, until: end, longest: (end - start) / STEPS });
+            found.moments.push(Moment {
+                from: start,
+                until: end,
+                longest: (end - start) / STEPS,
+                is_point: false,
+            });
         }
         before = if short { after } else { before + 1 };
     }
@@ -297,6 +318,7 @@ fn apart(mut moments: Vec<Moment>) -> Vec<Moment> {
             Some(last) => {
                 last.until = last.until.max(moment.until);
                 last.longest = last.longest.min(moment.longest);
+                last.is_point &= moment.is_point;
             }
             None => out.push(moment),
         }
@@ -338,7 +360,7 @@ mod tests {
         ] {
             let found = pulses_of(force);
             assert_eq!((found.moments.len(), found.unlisted), (number, 0.0), "{force}: {found:?}");
-            let Moment { from, until, longest } = found.moments[0];
+            let Moment { from, until, longest, .. } = found.moments[0];
             assert!(from <= at && at <= until && until - from < length, "{force}: {found:?}");
             assert!(longest <= 0.125 * (until - from) && longest > 0.0, "{force}: {found:?}");
         }

@@ -128,6 +128,8 @@ pub struct Moment {
     pub until: f64,
     /// Longest step within it.
     pub longest: f64,
+    /// True if it is a point that a short step crosses, behind which steps are as long as before.
+    pub is_point: bool,
 }
 
 impl Moment {
@@ -535,6 +537,11 @@ impl FixedSteps {
     /// Number of steps, a shorter last one included.
     pub fn count(&self) -> u64 {
         self.steps + u64::from(self.shorter_last.is_some())
+    }
+
+    /// True if a step begins at the time t, up to rounding.
+    pub fn meets(&self, t0: f64, t: f64) -> bool {
+        whole((t - t0) / self.h, blur(t0, t) / self.h)
     }
 
     /// Number of steps that do not depend on the end of the run. The last step does: it may be

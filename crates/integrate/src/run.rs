@@ -431,11 +431,18 @@ impl<'a> Engine<'a> {
                     self.first_stage()?;
                 }
             }
-            let longest = adaptive
-                .moment_at(self.state.t)
-                .map_or(f64::INFINITY, |m| m.longest_from(self.state.t));
+            let moment = adaptive.moment_at(self.state.t);
+            let longest = moment.map_or(f64::INFINITY, |m| m.longest_from(self.state.t));
+            let next = moment.filter(|m| m.is_point && !m.has_begun(self.state.t));
+            let stop = next.map_or(f64::INFINITY, |point| point.from - adaptive.t0);
+            let is_cut = longest < wanted.h && moment.is_some_and(|moment| moment.is_point);
+            let before = ControllerMemory { h: wanted.h, ..self.state.controller };
             wanted.h = wanted.h.min(longest);
-            let Accepted { h, end } = self.accepted_attempt(adaptive, &controller, wanted)?;
+            let Accepted { h, end } = self.accepted_attempt(adaptive, &controller, wanted, stop)?;
+            if is_cut && h == wanted.h {
+                // A step that a point has cut short says little about the next one.
+                self.controller = before;
+            }
             let t1 = adaptive.time(end);
             self.scales.carried.copy_from_slice(&self.state.scales.carried);
             self.scales.advance(&self.sizes, &self.errors);

@@ -209,8 +209,9 @@ fn members_are_listed() {
 #[test]
 fn no_function_is_left_out() {
     for name in names::function_names() {
-        // Draws are allowed in initial values only; they have a test of their own.
-        let tested = ["normal", "uniform"].contains(&name)
+        // Draws are allowed in initial values only, and interpolations take tables; both have tests
+        // of their own.
+        let tested = ["normal", "uniform", "spline", "linear", "hold"].contains(&name)
             || FUNCTIONS.iter().any(|(e, _)| e.contains(&format!("{name}(")));
         assert!(tested, "{name}");
     }
@@ -622,5 +623,21 @@ fn velocities_are_solved_for_together() {
     for m in ["1", "1e-27", "1e27"] {
         let (model, found) = support::check(&singular.replace("m = 1", &format!("m = {m}")));
         assert!(model.is_none() && found[0].label.contains("singular"), "{found:?}");
+    }
+}
+
+/// The double pendulum in angles: p = M(q) v with M₁₁ = 2, M₁₂ = cos(a − b), M₂₂ = 1.
+#[test]
+fn velocities_take_a_mass_matrix_of_positions() {
+    let text = "coordinate a = 0.5\nvelocity u of a = 2\ncoordinate b = -0.25\nvelocity v of b = 3\n\
+        hamiltonian (p_a^2 - 2*cos(a - b)*p_a*p_b + 2*p_b^2)/(2*(2 - cos(a - b)^2)) - 2*cos(a) - cos(b)\n";
+    let model = support::model(text);
+    let c = 0.75f64.cos();
+    assert_near(&model.initial[2..], &[4.0 + 3.0 * c, 2.0 * c + 3.0], text);
+    for varying in ["p_a^4", "p_a^2*(2 + sin(t))", "p_a^2*p_b^2"] {
+        let (model, findings) =
+            support::check(&text.replace(" - cos(b)\n", &format!(" + {varying}\n")));
+        assert!(model.is_none(), "{varying}");
+        assert!(findings[0].message.contains("a mass matrix of positions only"), "{findings:?}");
     }
 }

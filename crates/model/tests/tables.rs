@@ -1,5 +1,7 @@
 //! Tables read from files: the rows of each format, and the reasons why a file is refused.
 
+mod support;
+
 use holonome_model::elaborate::{Environment, elaborate};
 
 /// Atoms of a PDB file with records that are not atoms between them.
@@ -142,4 +144,96 @@ fn a_refused_file_is_explained_by_its_format() {
     let csv = "\u{feff}\"x\",\"y\",z\n\"1\",2,3\n\n-4, 5 ,6e0\n";
     accepted("a.csv", csv, &[[1.0, 2.0, 3.0], [-4.0, 5.0, 6.0]]);
     accepted("numbers", csv, &[[1.0, 2.0, 3.0], [-4.0, 5.0, 6.0]]);
+}
+
+/// Values of `expression` in the table T with these columns x and y.
+fn interpolated(x: &[f64], y: &[f64], expression: &str) -> Result<f64, String> {
+    let rows: Vec<String> = x.iter().zip(y).map(|(x, y)| format!("{x},{y}\n")).collect();
+    let csv = format!("x,y\n{}", rows.concat());
+    let model = format!(
+        "table T = \"T.csv\"\ncoordinate q = 0\nmomentum p of q\nhamiltonian p^2/2\n\
+         observe o = {expression}\n"
+    );
+    let (model, findings) = support::check_with(&model, &|_| Ok(csv.clone()), &[]);
+    let words = || findings.iter().map(|f| f.message.clone()).collect::<Vec<_>>().join("; ");
+    let model = model.ok_or_else(words)?;
+    Ok(model.observables[0].functional.evaluate(0.0, &model.initial, &model.parameter_values)[0])
+}
+
+/// Splines by scipy.interpolate.CubicSpline 1.16 with `bc_type`, at points within three gaps and at
+/// a knot.
+#[test]
+fn splines_are_those_of_scipy() {
+    let (x, y) = ([0.0, 0.5, 1.25, 2.0, 3.5], [1.0, -0.5, 2.0, 0.25, 1.0]);
+    let at = [0.2, 0.5, 1.9, 3.3];
+    for (ends, expected) in [
+        ("natural", [0.11075471698113203, -0.5, 0.5690642907058003, 0.5654884696016764]),
+        ("clamped", [0.5216153846153845, -0.5, 0.5525648148148148, 0.9025555555555544]),
+        ("periodic", [0.2670847457627118, -0.5, 0.5019315756434408, 1.3527721280602636]),
+        ("not-a-knot", [-0.287430303030303, -0.5, 0.6914675645342317, -0.9135860830527509]),
+    ] {
+        for (at, expected) in at.iter().zip(expected) {
+            let got = interpolated(&x, &y, &format!("spline(T.x, T.y, {at} + q, {ends})")).unwrap();
+            assert!((got - expected).abs() < 1e-14, "{ends} {at}: {got} {expected}");
+        }
+    }
+    for (count, ends, expected) in [
+        (2, "natural", [0.4, -0.35]),
+        (2, "clamped", [0.472, -0.458]),
+        (2, "not-a-knot", [0.4, -0.35]),
+        (3, "natural", [0.1872, -0.4583]),
+        (3, "clamped", [0.5056, -0.42965]),
+        (3, "not-a-knot", [0.096, -0.464]),
+    ] {
+        for (at, expected) in [0.2, 0.45].iter().zip(expected) {
+            let call = format!("spline(T.x, T.y, {at} + q, {ends})");
+            let got = interpolated(&x[..count], &y[..count], &call).unwrap();
+            assert!((got - expected).abs() < 1e-14, "{count} {ends} {at}: {got} {expected}");
+        }
+    }
+    let (x, y) = ([0.0, 1.0, 3.0], [1.0, 2.0, 1.0]);
+    for (at, expected) in
+        [(0.2, 1.152), (0.45, 1.437625), (2.5, 1.0625), (-2.8, 1.152), (8.5, 1.0625)]
+    {
+        let got = interpolated(&x, &y, &format!("spline(T.x, T.y, {at} + q, periodic)")).unwrap();
+        assert!((got - expected).abs() < 1e-14, "{at}: {got} {expected}");
+    }
+}
+
+#[test]
+fn lines_and_steps_and_what_is_beyond_the_ends() {
+    let (x, y) = ([0.0, 0.5, 1.5], [1.0, -1.0, 3.0]);
+    for (call, expected) in [
+        ("linear(T.x, T.y, q + 0.25)", 0.0),
+        ("linear(T.x, T.y, q + 1)", 1.0),
+        ("linear(T.x, T.y, q - 7)", 1.0),
+        ("linear(T.x, T.y, q + 7)", 3.0),
+        ("hold(T.x, T.y, q + 0.25)", 1.0),
+        ("hold(T.x, T.y, q + 0.5)", -1.0),
+        ("hold(T.x, T.y, q + 1.4)", -1.0),
+        ("hold(T.x, T.y, q + 1.5)", 3.0),
+        ("hold(T.x, T.y, q - 1)", 1.0),
+        ("spline(T.x, T.y, q - 1)", 1.0),
+        ("spline(T.x, T.y, q + 9)", 3.0),
+    ] {
+        assert_eq!(interpolated(&x, &y, call), Ok(expected), "{call}");
+    }
+}
+
+#[test]
+fn tables_that_are_no_functions_are_refused() {
+    let refused = |x: &[f64], y: &[f64], call: &str, fragment: &str| {
+        let reason = interpolated(x, y, call).expect_err(call);
+        assert!(reason.contains(fragment), "no {fragment} in {reason}");
+    };
+    let (x, y) = ([0.0, 1.0, 1.0], [1.0, 2.0, 3.0]);
+    refused(&x, &y, "linear(T.x, T.y, q)", "row 3 of table 'T' does not increase: 1 comes after 1");
+    refused(&x[..1], &y[..1], "hold(T.x, T.y, q)", "1 knots with 1 values");
+    let x = [0.0, 1.0, 2.0];
+    refused(&x, &y, "spline(T.x, T.y, q, periodic)", "begin with 1 and end with 3");
+    refused(&x, &y, "spline(T.x, T.y, q, smooth)", "natural, clamped, periodic or not-a-knot");
+    refused(&x, &y, "linear(T.x, T.y, q, natural)", "does not take 4 arguments");
+    refused(&x, &y, "linear(T.x, T.z, q)", "has no column 'z'");
+    refused(&x, &y, "linear(T.x, q, q)", "not the column of a table");
+    refused(&x, &y, "linear(T.x, T.y, (q, q))", "must be a scalar");
 }

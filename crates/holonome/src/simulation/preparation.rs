@@ -122,7 +122,7 @@ impl Simulation {
         let recorded = compiler.recorded(multipliers)?;
         let times = (problem.model.t0, problem.model.reversed);
         let plan = plan(&options, times, options.method, &mut warnings)?;
-        let mut plan = pulses::heed(plan, &problem.model, &mut warnings);
+        let mut plan = pulses::heed(plan, &problem.model, &mut warnings)?;
         warnings.extend(compiler.without_invariants());
         let reference = reference_state(&problem, &options)?;
         let plain = compiler.system(&plan);

@@ -116,7 +116,7 @@ impl Simulation {
         self.problem.model.set_values(parameters, x);
         if *of_time {
             self.warnings.truncate(*warnings);
-            self.plan = heed(self.plan.clone(), &self.problem.model, &mut self.warnings);
+            self.plan = heed(self.plan.clone(), &self.problem.model, &mut self.warnings)?;
             if let Some(Measuring { outputs, .. }) = &mut self.measuring {
                 outputs.plan = outputs.plan.clone().with_moments(self.plan.moments().to_vec());
             }

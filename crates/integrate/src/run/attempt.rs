@@ -84,12 +84,13 @@ impl Engine<'_> {
         first.length
     }
 
-    /// Attempt steps until one is accepted.
+    /// Attempt steps until one is accepted, none of which goes beyond `stop`, counted from the start.
     pub(super) fn accepted_attempt<E>(
         &mut self,
         adaptive: &AdaptiveSteps,
         controller: &Controller,
         Wanted { mut h, mut rejections }: Wanted,
+        stop: f64,
     ) -> Result<Accepted, Failure<E>> {
         let (t, elapsed, span) = (self.state.t, self.state.elapsed, adaptive.span());
         if rejections > REJECTIONS_OF_NEW {
@@ -108,7 +109,7 @@ impl Engine<'_> {
             if std::mem::take(&mut first) && reaches_end(span, elapsed, reach) {
                 self.state.keep_before_end();
             }
-            let limits = (span, adaptive.shortest_step);
+            let limits = (stop.min(span), adaptive.shortest_step);
             let attempt = trial(limits, elapsed, h, f64::from(rejections));
             if !attempt.resolves {
                 if rejections < REJECTIONS_OF_NEW && self.has_new_vectors() {

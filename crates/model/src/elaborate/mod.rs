@@ -4,6 +4,7 @@
 
 pub mod expression;
 pub mod functions;
+pub mod interpolation;
 pub mod lower;
 pub mod model;
 pub mod names;
@@ -21,7 +22,7 @@ use crate::syntax::span::Span;
 use crate::syntax::{MAX_DIAGNOSTICS, Reading, capped};
 use expression::index_set::{IndexSet, IndexVariable};
 use expression::{CheckedExpression, Depends, Draw, Ex, Kind};
-use model::{Family, Model, Table};
+use model::{Family, Knots, Model, Table};
 use names::{Declaration, Scope};
 use rustc_hash::{FxHashMap, FxHashSet};
 use shape::Shape;
@@ -234,6 +235,8 @@ struct Elaborator<'a> {
     parameter_order: Vec<usize>,
     variables: Vec<VariableEntry>,
     tables: Vec<TableEntry>,
+    /// Knots of interpolations over time.
+    knots: Vec<Knots>,
     hamiltonian: Option<usize>,
     index_names: Vec<String>,
     /// Constraints, read once.

@@ -132,6 +132,19 @@ impl Table {
     }
 }
 
+/// Knots of an interpolation over the time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Knots {
+    /// Name of the table.
+    pub table: String,
+    /// The knots, increasing.
+    pub times: Vec<f64>,
+    /// Length after which they repeat, if they do.
+    pub period: Option<f64>,
+    /// True if values jump there.
+    pub jumps: bool,
+}
+
 /// One scalar equation or value of a [`Quantity`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Component {
@@ -397,6 +410,8 @@ pub struct Model {
     pub observables: Vec<Quantity>,
     /// Quantities averaged along a run.
     pub measures: Vec<Measured>,
+    /// Knots of interpolations over the time, those of observables included.
+    pub knots: Vec<Knots>,
     /// Options of runs that the model suggests.
     pub run: Vec<RunDefault>,
     /// Sizes, for reports.

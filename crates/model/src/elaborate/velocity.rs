@@ -1,4 +1,4 @@
-//! Initial velocities: p(0) = M v(0) for a constant mass matrix M.
+//! Initial velocities: p(0) = M v(0), with the mass matrix M at the initial positions.
 
 use super::model::start::Velocity;
 use super::model::{Dynamics, Model};
@@ -47,8 +47,10 @@ type EntryNumbers = FxHashMap<(u32, u32), u32>;
 struct TermDerivatives {
     graph: Graph,
     roots: Vec<Node>,
-    /// For each root the slot or the two slots of the derivative, and true if it is constant.
-    slots: Vec<(u32, Option<u32>, bool)>,
+    /// For each root the slot or the two slots of the derivative.
+    slots: Vec<(u32, Option<u32>)>,
+    /// For each root the slots that it reads, if that matters: those of a second derivative.
+    reads: Vec<Vec<Input>>,
 }
 
 impl TermDerivatives {
@@ -58,28 +60,33 @@ impl TermDerivatives {
             Input::Slot(k) => term.slots[k as usize] == Source::State,
             _ => false,
         };
-        let moves = |input| is_state(input) || input == Input::Time;
-        let mut roots = Vec::new();
-        let mut slots = Vec::new();
+        let moves = |input: &Input| is_state(*input) || *input == Input::Time;
+        let (mut roots, mut slots, mut reads) = (Vec::new(), Vec::new(), Vec::new());
         for (a, first) in g.adjoint(term.roots[0], is_state) {
             let Input::Slot(a) = a else { continue };
             roots.push(first);
-            slots.push((a, None, true));
+            slots.push((a, None));
+            reads.push(Vec::new());
             for (b, second) in g.adjoint(first, is_state) {
                 let Input::Slot(b) = b else { continue };
-                let is_moving = |node: &Node| matches!(g.expression(*node), Expression::Input(input) if moves(input));
+                let input = |node| match g.expression(node) {
+                    Expression::Input(input) => Some(input),
+                    _ => None,
+                };
+                let inputs = g.reachable(&[second]).into_iter().filter_map(input);
+                reads.push(inputs.filter(moves).collect());
                 roots.push(second);
-                slots.push((a, Some(b), !g.reachable(&[second]).iter().any(is_moving)));
+                slots.push((a, Some(b)));
             }
         }
-        TermDerivatives { graph: g, roots, slots }
+        TermDerivatives { graph: g, roots, slots, reads }
     }
 
     /// For each row and each root its place among the entries of (H_p, H_pp); new entries of H_pp
     /// are added to `pattern`.
     ///
     /// # Errors
-    /// A component of the state whose entries of H_pp vary.
+    /// A component of the state whose entries of H_pp vary with momenta or time.
     fn places(
         &self,
         term: &Term,
@@ -90,14 +97,19 @@ impl TermDerivatives {
         let own = |i: u32| components.binary_search(&(i as usize)).ok().map(|k| k as u32);
         let mut places = Vec::with_capacity(term.rows() * self.roots.len());
         for row in term.table.each() {
-            for &(a, b, is_constant) in &self.slots {
+            // Positions at the start are known, momenta are what is sought.
+            let is_unknown = |input: &Input| match input {
+                Input::Slot(k) => row.at(*k as usize) as usize >= degrees,
+                _ => true,
+            };
+            for (&(a, b), reads) in self.slots.iter().zip(&self.reads) {
                 let (a, b) = (row.at(a as usize), b.map(|b| row.at(b as usize)));
                 places.push(match (own(a), b) {
                     (None, _) => NOWHERE,
                     (Some(own), None) => own,
                     // H_pq is not needed.
                     (_, Some(b)) if (b as usize) < degrees => NOWHERE,
-                    (Some(_), Some(_)) if !is_constant => return Err(a as usize),
+                    (Some(_), Some(_)) if reads.iter().any(is_unknown) => return Err(a as usize),
                     (Some(row), Some(b)) => match own(b) {
                         // The terms of given momenta are in H_p.
                         None => NOWHERE,
@@ -125,7 +137,7 @@ impl Momenta {
     /// Compiles the derivatives of H of `model` for these velocities.
     ///
     /// # Errors
-    /// If H_pp depends on the state or on time, or couples too many momenta to each other.
+    /// If H_pp depends on momenta or on time, or couples too many momenta to each other.
     pub fn new(
         model: &Model,
         velocities: &[Velocity],
@@ -147,8 +159,8 @@ impl Momenta {
             let formulas = TermDerivatives::of(term);
             let places = formulas.places(term, model.degrees(), &components, &mut pattern);
             let places = places.map_err(|component| {
-                let message = "an initial velocity needs a constant mass matrix";
-                let label = "the mass matrix of this Hamiltonian varies";
+                let message = "an initial velocity needs a mass matrix of positions only";
+                let label = "that of this Hamiltonian varies with momenta or time";
                 Diagnostic::error(message, span(component), label).help(REMEDY)
             })?;
             let TermDerivatives { graph, roots, .. } = formulas;

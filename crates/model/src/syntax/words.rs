@@ -4,13 +4,13 @@ use super::statements::{STATEMENTS, StatementRow};
 
 /// Built-in functions.
 #[rustfmt::skip]
-pub const FUNCTIONS: [&str; 45] = [
+pub const FUNCTIONS: [&str; 48] = [
     "dot", "cross", "norm", "outer", "hat", "transpose", "trace", "det", "inverse", "identity", "diag", "matrix",
     "sum", "if",
     "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh",
     "exp", "log", "sqrt", "abs", "round", "min", "max", "pow", "nearest",
     "floor", "ceil", "mod", "sign", "clamp", "hypot", "log10", "log1p", "expm1", "erf",
-    "normal", "uniform",
+    "normal", "uniform", "spline", "linear", "hold",
 ];
 
 /// Meaning of a reserved word ("a built-in function", …); `None` for a word that may be declared.

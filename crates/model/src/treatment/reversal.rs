@@ -1,11 +1,10 @@
 //! Reversal of time: a run backwards in time is a run forwards of the reversed model.
 //!
 //! With the time s = −t and the momenta P = −p, H̃(q, P, s) = H(q, −P, −s) has the motion of H
-//! backwards: dq/ds = −H_p = H̃_P, dP/ds = p' = −H_q = −H̃_q. The
-//! kinetic energy, constraints on positions, their multipliers and accelerations stay as they are,
-//! forces Q(q, q', p, t) become Q(q, −q', −P, −s), so every method
-//! that takes the model takes the reversed one, and a step of it is the step −h of the model. For a
-//! vector field the reversed one is −X(x, −s).
+//! backwards: dq/ds = −H_p = H̃_P, dP/ds = p' = −H_q = −H̃_q. The kinetic energy, constraints on
+//! positions, their multipliers and accelerations stay as they are, and forces Q(q, q', p, t) become
+//! Q(q, −q', −P, −s). So every method that takes the model takes the reversed one, and a step of it
+//! is the step −h of the model. For a vector field the reversed one is −X(x, −s).
 
 use crate::elaborate::model::{Dynamics, Force, Measured, Model, Quantity, Redundancy};
 use crate::functional::{Functional, Source, Stretches, Term};

@@ -1,5 +1,6 @@
 //! Calls of built-in functions.
 
+use super::interpolate::INTERPOLATIONS;
 use super::lists::LIST;
 use crate::elaborate::Elaborator;
 use crate::elaborate::expression::{self, CheckedExpression, Draw, Ex, Kind};
@@ -65,7 +66,10 @@ impl Elaborator<'_> {
                 let finding = Diagnostic::error(message, span, "not here");
                 self.refuse(finding.help("write `parameter m[i in 1..3] = list(1, 2, 3)`"))
             }
-            _ => self.built_in(function, arguments, span),
+            _ => match INTERPOLATIONS.iter().find(|(known, _)| *known == name) {
+                Some(row) => self.interpolation(*row, arguments, span),
+                None => self.built_in(function, arguments, span),
+            },
         }
     }
 

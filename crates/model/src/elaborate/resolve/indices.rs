@@ -214,6 +214,21 @@ impl Elaborator<'_> {
         indices: &[ast::Expr],
         span: Span,
     ) -> Option<Ex> {
+        let at = self.column_of(number, column)?;
+        let [row] = indices else {
+            let message = "a column of a table takes one index, its row";
+            return self.refuse(Diagnostic::error(message, span, "which row?"));
+        };
+        let rows = (1, self.tables[number].rows as i64);
+        let row = self.index_within(row, rows, |elaborator, v| {
+            let message = elaborator.tables[number].no_row(v);
+            Diagnostic::error(message, row.span, "no such row")
+        })?;
+        Some(CheckedExpression::new(Kind::Table(number, at, row), Shape::Scalar, span))
+    }
+
+    /// Place of a column of a table.
+    pub(super) fn column_of(&mut self, number: usize, column: &ast::Name) -> Option<usize> {
         let table = &self.tables[number];
         let Some(&at) = table.places.get(&column.text) else {
             if table.failed {
@@ -227,19 +242,10 @@ impl Elaborator<'_> {
             let finding = Diagnostic::error(message, column.span, "no such column");
             return self.refuse(finding.help(help));
         };
-        let [row] = indices else {
-            let message = "a column of a table takes one index, its row";
-            return self.refuse(Diagnostic::error(message, span, "which row?"));
-        };
-        let rows = (1, table.rows as i64);
-        let row = self.index_within(row, rows, |elaborator, v| {
-            let message = elaborator.tables[number].no_row(v);
-            Diagnostic::error(message, row.span, "no such row")
-        })?;
-        Some(CheckedExpression::new(Kind::Table(number, at, row), Shape::Scalar, span))
+        Some(at)
     }
 
-    fn table_of(&self, e: &ast::Expr) -> Option<usize> {
+    pub(super) fn table_of(&self, e: &ast::Expr) -> Option<usize> {
         let ExprKind::Name(name) = &e.kind else { return None };
         if self.scope.find(name).is_some() {
             return None;

@@ -4,6 +4,7 @@
 mod calls;
 mod definitions;
 mod indices;
+mod interpolate;
 mod lists;
 mod multipliers;
 mod naming;

@@ -12,7 +12,7 @@ use crate::elaborate::lower::{
 };
 use crate::elaborate::model::start::{Start, StartTarget, Velocity};
 use crate::elaborate::model::{
-    self, Dynamics, Family, Following, Measured, Model, Parameter, Role, Table, Variable,
+    self, Dynamics, Family, Following, Knots, Measured, Model, Parameter, Role, Table, Variable,
 };
 use crate::elaborate::shape::Shape;
 use crate::elaborate::statements::replace::Given;
@@ -244,6 +244,7 @@ impl Elaborator<'_> {
             observables: observables?,
             measures: measures.into_iter().collect::<Option<_>>()?,
             run: run.into_iter().collect::<Option<_>>()?,
+            knots: self.known_knots(),
             sizes: self.known_sizes(),
             explicit_time: formulas.hamiltonian.as_ref().is_some_and(moves),
             penalty: None,
@@ -257,6 +258,17 @@ impl Elaborator<'_> {
         }
         model.start.keep_velocities(velocities, places.dimension);
         Some(model)
+    }
+
+    /// Knots of interpolations over the time, each once.
+    fn known_knots(&self) -> Vec<Knots> {
+        let mut known: Vec<Knots> = Vec::new();
+        for knots in &self.knots {
+            if !known.contains(knots) {
+                known.push(knots.clone());
+            }
+        }
+        known
     }
 
     /// Names and values of the sizes, in the order of their names.
