@@ -29,7 +29,6 @@ fn knots_in_time_are_where_steps_end() {
             "--method plain:tsit5 --rtol 1e-6",
             "--method plain:bs3 --rtol 1e-3",
             "--method gauss16 --rtol 1e-10",
-            "--method taylor",
         ] {
             let run = folder.summary(&format!("run x.holo --until 3.5 {method}"));
             assert!((number(&run, "/state/x") - area).abs() < 1e-13, "{force} {method}: {run}");

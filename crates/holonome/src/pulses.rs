@@ -61,9 +61,9 @@ pub(crate) fn pulses(
 ) -> Pulses {
     let mut found = Pulses::default();
     let constraints = model.constraints.iter().map(|c| (&c.functional, false));
-    for (functional, moved_by) in
-        std::iter::once((model.moved_by(), model.is_hamiltonian())).chain(constraints)
-    {
+    let forces = model.forces.iter().map(|force| (&force.functional, false));
+    let moving = std::iter::once((model.moved_by(), model.is_hamiltonian()));
+    for (functional, moved_by) in moving.chain(constraints).chain(forces) {
         for term in &functional.terms {
             for node in timed_parts(term, moved_by) {
                 for formula in of_rows(term, node, (parameters, x)) {
