@@ -431,7 +431,7 @@ impl Plan {
     pub fn with_times(mut self, times: &[f64]) -> Result<Plan, PlanError> {
         let (t0, end, blur) = (self.t0, self.t_end(), blur(self.t0, self.t_end()));
         let refused = |t: f64, reason: String| PlanError::OutputTime { t: self.clock(t), reason };
-        if let Some(pair) = times.windows(2).find(|pair| !(pair[0] < pair[1])) {
+        if let Some(pair) = times.windows(2).find(|pair| !pair.is_sorted_by(|a, b| a < b)) {
             let before = self.clock(pair[0]);
             let reason = format!("comes before t = {before}, which precedes it in the list");
             return Err(refused(pair[1], reason));

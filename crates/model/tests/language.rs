@@ -641,3 +641,60 @@ fn velocities_take_a_mass_matrix_of_positions() {
         assert!(findings[0].message.contains("a mass matrix of positions only"), "{findings:?}");
     }
 }
+
+/// Initial values in terms of others, in any order: members, components, whole vectors, lists, and
+/// what `--set` and `--vary` change.
+#[test]
+fn initial_values_use_other_initial_values() {
+    let text = "size n = 3\ncoordinate b = a[2].x + 1\nmomentum w of b = -2*s.y\n\
+        coordinate a[i in 1..n] : R^2 = (i, -i)\nmomentum p[k] of a = 10*a[k] - q[k]*(1, 0)\n\
+        coordinate q[i in 1..n] = list(4, 5, b)\nmomentum z of q\n\
+        coordinate s : R^2 = a[1] + a[n]\nmomentum y of s = z[2]*s\nhamiltonian 0*b\n";
+    let start = |set: &[(&str, &str)]| {
+        let (model, findings) = support::check_with(text, &|_| Err(String::new()), set);
+        let model = model.unwrap_or_else(|| panic!("{findings:#?}"));
+        let value = |name: &str| {
+            let variable = model.variables.iter().find(|v| v.family.name == name).unwrap();
+            model.initial[variable.first..variable.first + variable.family.len()].to_vec()
+        };
+        ["b", "w", "a", "p", "q", "s", "y"].map(value)
+    };
+    let expected: [&[f64]; 7] = [
+        &[3.0],
+        &[8.0],
+        &[1.0, -1.0, 2.0, -2.0, 3.0, -3.0],
+        &[6.0, -10.0, 15.0, -20.0, 27.0, -30.0],
+        &[4.0, 5.0, 3.0],
+        &[4.0, -4.0],
+        &[0.0, -0.0],
+    ];
+    for (got, expected) in start(&[]).iter().zip(expected) {
+        assert_near(got, expected, text);
+    }
+    let set = start(&[("a", "(0, i)"), ("z", "i")]);
+    assert_near(&set[0], &[1.0], "b");
+    assert_near(&set[6], &[0.0, 8.0], "y");
+}
+
+#[test]
+fn initial_values_that_are_not_known_are_refused() {
+    for (values, message) in [
+        (
+            "coordinate a = b\ncoordinate b = 2*a",
+            "'a' is defined in a circle (recursive): a uses b uses a",
+        ),
+        ("coordinate a = a\ncoordinate b = 1", "'a' is defined by itself"),
+        ("coordinate a = normal()\ncoordinate b = a", "the initial value of 'a' is not known here"),
+        ("coordinate a = q_of\ncoordinate b = 1", "unknown name 'q_of'"),
+    ] {
+        let text = format!("{values}\nmomentum p of a\nmomentum r of b\nhamiltonian 0*a\n");
+        let (model, findings) = support::check(&text);
+        assert!(model.is_none(), "{text}");
+        assert!(findings.iter().any(|found| found.message.contains(message)), "{findings:#?}");
+        assert_eq!(findings.len(), 1, "{findings:#?}");
+    }
+    let text = "coordinate a = 1\nvelocity v of a = 1\ncoordinate b = p_a\nmomentum r of b\n\
+        hamiltonian p_a^2\n";
+    let (_, findings) = support::check(text);
+    assert_eq!(findings[0].label, "it follows from a velocity", "{findings:#?}");
+}

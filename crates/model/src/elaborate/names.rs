@@ -42,6 +42,9 @@ pub struct Scope {
     pub place: &'static str,
 }
 
+/// Place of initial values, which may use each other.
+pub const INITIAL: &str = "initial values";
+
 impl Scope {
     /// A scope without locals.
     pub fn new(allowed: Depends, place: &'static str) -> Self {

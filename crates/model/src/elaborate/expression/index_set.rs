@@ -1,6 +1,7 @@
 //! Index sets: the index values over which a sum or a family runs.
 
-use super::Ex;
+use super::{CheckedExpression, Ex, Kind};
+use crate::elaborate::shape::Shape;
 use crate::syntax::span::Span;
 
 /// A bound index; every binding in a model has its own.
@@ -38,6 +39,14 @@ impl IndexSet {
         let moved = inner.conditions.iter().map(|(depth, e)| (outer + depth, e.clone()));
         product.conditions.extend(moved);
         product
+    }
+
+    /// The indices, as numbers.
+    pub fn members(&self) -> Vec<Ex> {
+        let index = |range: &IndexRange| {
+            CheckedExpression::new(Kind::Index(range.index), Shape::Scalar, range.span)
+        };
+        self.ranges.iter().map(index).collect()
     }
 
     /// Conditions that `depth` indices decide.

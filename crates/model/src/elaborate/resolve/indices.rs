@@ -120,7 +120,7 @@ impl Elaborator<'_> {
     }
 
     /// The indices of a family's member, and the indices left for its components.
-    pub(super) fn family_indices<'e>(
+    pub(in crate::elaborate) fn family_indices<'e>(
         &mut self,
         family: &Family,
         indices: &'e [ast::Expr],
@@ -158,7 +158,12 @@ impl Elaborator<'_> {
     }
 
     /// `e[k]`, `e[k,l]`, or `e` itself if no index follows.
-    pub(super) fn component(&mut self, e: Ex, indices: &[ast::Expr], span: Span) -> Option<Ex> {
+    pub(in crate::elaborate) fn component(
+        &mut self,
+        e: Ex,
+        indices: &[ast::Expr],
+        span: Span,
+    ) -> Option<Ex> {
         if indices.is_empty() {
             return Some(e);
         }

@@ -100,7 +100,7 @@ impl Elaborator<'_> {
             let finding = Diagnostic::error(message, at_x, "two or more, as many of both");
             return self.refuse(finding.help("take both columns from one table"));
         }
-        if let Some(row) = x.windows(2).position(|pair| !(pair[0] < pair[1])) {
+        if let Some(row) = x.windows(2).position(|pair| pair[1] <= pair[0]) {
             let (before, after) = (x[row], x[row + 1]);
             let message = format!(
                 "row {} of table '{table}' does not increase: {after} comes after {before}",

@@ -1,7 +1,7 @@
 //! `list(a, b, …)`: the members of a family one by one.
 
 use crate::elaborate::Elaborator;
-use crate::elaborate::expression::index_set::{IndexRange, IndexSet};
+use crate::elaborate::expression::index_set::IndexSet;
 use crate::elaborate::expression::{CheckedExpression, Ex, Kind};
 use crate::elaborate::shape::Shape;
 use crate::graph::op::Binary;
@@ -9,22 +9,29 @@ use crate::syntax::ast::{self, ExprKind};
 use crate::syntax::diagnostic::Diagnostic;
 
 impl Elaborator<'_> {
-    /// The value of the members of `set`: a formula of their indices, or a list with a value for
-    /// each.
+    /// The value of the member of `set` with the indices `at`: a formula of its indices, or one of a
+    /// list.
     pub(in crate::elaborate) fn value_of_members(
         &mut self,
         e: &ast::Expr,
         set: &IndexSet,
+        at: &[Ex],
     ) -> Option<Ex> {
         match &e.kind {
             ExprKind::Call(function, entries) if function.text == LIST => {
-                self.list(e, entries, set)
+                self.list(e, entries, set, at)
             }
             _ => self.value(e),
         }
     }
 
-    fn list(&mut self, e: &ast::Expr, entries: &[ast::Expr], set: &IndexSet) -> Option<Ex> {
+    fn list(
+        &mut self,
+        e: &ast::Expr,
+        entries: &[ast::Expr],
+        set: &IndexSet,
+        at: &[Ex],
+    ) -> Option<Ex> {
         let [range] = &set.ranges[..] else {
             let message = format!("{LIST}(…) gives the members of a family with one index");
             let label = format!("this has {} indices", set.ranges.len());
@@ -51,20 +58,19 @@ impl Elaborator<'_> {
             let finding = Diagnostic::error(message, odd.span, "a value of another shape");
             return self.refuse(finding.related(last.span, shape.to_string()));
         }
-        Some(selected(&values, range, low))
+        Some(selected(&values, &at[0], low))
     }
 }
 
-/// The value of the member that the index of a range selects, by halves; `low` belongs to the first.
-fn selected(values: &[Ex], range: &IndexRange, low: f64) -> Ex {
+/// The value of the member with this index, by halves; `low` belongs to the first.
+fn selected(values: &[Ex], index: &Ex, low: f64) -> Ex {
     let [first, _, ..] = values else { return values[0].clone() };
     let (before, behind) = values.split_at(values.len() / 2);
     let border = low + before.len() as f64;
-    let index = CheckedExpression::new(Kind::Index(range.index), Shape::Scalar, range.span);
-    let border_value = CheckedExpression::number(border, range.span);
-    let is_before = Kind::Binary(Binary::Less, index, border_value);
-    let is_before = CheckedExpression::new(is_before, Shape::Condition, range.span);
-    let halves = [selected(before, range, low), selected(behind, range, border)];
+    let border_value = CheckedExpression::number(border, index.span);
+    let is_before = Kind::Binary(Binary::Less, index.clone(), border_value);
+    let is_before = CheckedExpression::new(is_before, Shape::Condition, index.span);
+    let halves = [selected(before, index, low), selected(behind, index, border)];
     let [before, behind] = halves;
     let span = first.span.to(values[values.len() - 1].span);
     CheckedExpression::new(Kind::Select(is_before, before, behind), first.shape, span)

@@ -69,6 +69,9 @@ impl Elaborator<'_> {
                 }
                 self.member_of(Storage::Parameter(number), &family?, indices, span)
             }
+            Symbol::Variable(number) if self.scope.place == names::INITIAL => {
+                self.initial_member(number, indices, span)
+            }
             Symbol::Variable(number) => {
                 let VariableEntry { depends, .. } = self.variables[number];
                 let what = format!("the {} '{name}'", self.variables[number].what());

@@ -81,9 +81,10 @@ impl Elaborator<'_> {
         }
         self.let_vary(statement);
         let set = self.parameters[number].ranges.clone();
-        let value = self.value_of_members(&values[0], &set).and_then(|value| {
+        let at = set.members();
+        let value = self.value_of_members(&values[0], &set, &at).and_then(|value| {
             let family = self.parameters[number].family.clone()?;
-            self.with_parts(value, statement, &family, &set)
+            self.with_parts(value, statement, &family, &at)
         });
         let entry = &mut self.parameters[number];
         match (&value, &mut entry.family) {

@@ -1,6 +1,5 @@
 //! Replacement of values in the file by those of `--set`, `--vary` and `--each`.
 
-use crate::elaborate::expression::index_set::IndexSet;
 use crate::elaborate::expression::{self, CheckedExpression, Ex, Kind};
 use crate::elaborate::model::Family;
 use crate::elaborate::shape::Shape;
@@ -44,18 +43,19 @@ pub(in crate::elaborate) struct PartialValue {
 }
 
 impl Elaborator<'_> {
-    /// The value of a family's members, `whole`, with the parts of it that are set.
+    /// The value of the member of a family with the indices `at`, `whole`, with the parts of it that
+    /// are set.
     pub(super) fn with_parts(
         &mut self,
         whole: Ex,
         statement: usize,
         family: &Family,
-        set: &IndexSet,
+        at: &[Ex],
     ) -> Option<Ex> {
         let parts: Vec<PartialValue> =
             self.parts.iter().filter(|part| part.statement == statement).cloned().collect();
         let family = Family { shape: whole.shape, ..family.clone() };
-        parts.into_iter().try_fold(whole, |whole, part| self.with_part(whole, &part, &family, set))
+        parts.into_iter().try_fold(whole, |whole, part| self.with_part(whole, &part, &family, at))
     }
 
     fn with_part(
@@ -63,7 +63,7 @@ impl Elaborator<'_> {
         whole: Ex,
         PartialValue { name, value, .. }: &PartialValue,
         family: &Family,
-        set: &IndexSet,
+        at: &[Ex],
     ) -> Option<Ex> {
         let selection = &name.text[end_of_base(&name.text)..];
         let selected = match family.selection(selection, name.span) {
@@ -82,13 +82,15 @@ impl Elaborator<'_> {
         let new = if one < width { with_component(&whole, component, new) } else { new };
         let mut rest = member;
         let mut condition: Option<Ex> = None;
-        for (range, &(low, high)) in set.ranges.iter().zip(&family.bounds).rev() {
+        for (at, &(low, high)) in at.iter().zip(&family.bounds).rev() {
             let count = (high - low + 1).max(1) as usize;
             let index = low + (rest % count) as i64;
             rest /= count;
-            let at = CheckedExpression::new(Kind::Index(range.index), Shape::Scalar, span);
-            let own =
-                Kind::Binary(Binary::Equal, at, CheckedExpression::number(index as f64, span));
+            let own = Kind::Binary(
+                Binary::Equal,
+                at.clone(),
+                CheckedExpression::number(index as f64, span),
+            );
             let own = CheckedExpression::new(own, Shape::Condition, span);
             condition = Some(match condition {
                 None => own,
