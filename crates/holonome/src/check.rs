@@ -122,7 +122,7 @@ impl Report {
         Report {
             model: problem.name.clone(),
             kind: if model.is_hamiltonian() { ModelKind::Hamiltonian } else { ModelKind::Field },
-            dimension: model.dimension(),
+            dimension: model.phase_dimension(),
             degrees_of_freedom: degrees,
             variables: variable_rows(model),
             constraints: constraint_rows(model, structure),

@@ -166,7 +166,7 @@ fn friction_contracts_the_symplectic_form_at_its_rate() {
         let given = RunOptions { method, step, until: 2.0, ..RunOptions::default() };
         let mut flow = Flow::new(&problem(text), given).unwrap();
         let n = flow.dim();
-        let mut x = vec![1.0, 0.3, 0.0, 0.5, 0.0];
+        let mut x = vec![1.0, 0.3, 0.0, 0.5];
         let m = flow.apply_with_derivative(&mut x).unwrap();
         let j = |a: usize, b: usize| match (a, b) {
             (0, 2) | (1, 3) => 1.0,

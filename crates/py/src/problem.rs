@@ -109,13 +109,15 @@ impl Problem {
     /// Number of numbers of a state.
     #[getter]
     fn dimension(&self) -> usize {
-        self.problem.model.dimension()
+        self.problem.model.phase_dimension()
     }
 
     /// Names of the components of a state, in its order.
     #[getter]
     fn component_names(&self) -> Vec<String> {
-        self.problem.model.component_names()
+        let mut names = self.problem.model.component_names();
+        names.truncate(self.dimension());
+        names
     }
 
     /// The parameters, then the variables.

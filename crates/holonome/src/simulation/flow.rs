@@ -49,6 +49,8 @@ struct Worker {
     trajectory: Trajectory,
     scratch: FlowScratch,
     work: Vec<f64>,
+    /// A state with the work of the forces, 0 at its start.
+    with_work: Vec<f64>,
 }
 
 /// Refuse options with which the end of a run is no function of its start.
@@ -109,13 +111,13 @@ impl Flow {
         }
         let work = checks.as_ref().map_or(0, |checks| checks.work_len(&simulation.problem.model));
         let (trajectory, scratch) = (simulation.trajectory.clone(), FlowScratch::default());
-        let worker = Worker { trajectory, scratch, work: vec![0.0; work] };
+        let worker = Worker { trajectory, scratch, work: vec![0.0; work], with_work: Vec::new() };
         Ok(Flow { simulation, plan, checks, worker, derivative: None })
     }
 
     /// Number of numbers of a state: the variables in the order of the model, positions first.
     pub fn dim(&self) -> usize {
-        self.simulation.problem.model.dimension()
+        self.simulation.problem.model.phase_dimension()
     }
 
     /// Warnings about the model, the method and the options.
@@ -205,8 +207,15 @@ impl Flow {
                 let mut derivative = derivative.clone();
                 let starts = starts.chunks_exact(n).enumerate().skip(part * chunk);
                 let mut each = starts.zip(tangents.chunks_exact_mut(per_state));
+                let works = simulation.problem.model.work().is_some();
                 let failed = each.find_map(|((number, x), tangents)| {
-                    Some((number, derivative.apply(simulation, plan, x, tangents).err()?))
+                    let mut apply =
+                        |x: &[f64], v: &mut [f64]| derivative.apply(simulation, plan, x, v);
+                    let result = match works {
+                        true => with_work(x, tangents, apply),
+                        false => apply(x, tangents),
+                    };
+                    Some((number, result.err()?))
                 });
                 failed.map_or(Ok(()), Err)
             });
@@ -236,6 +245,23 @@ impl Flow {
     }
 }
 
+/// Applies a map of states with the work of the forces to a state and tangent vectors without it.
+fn with_work(
+    x: &[f64],
+    tangents: &mut [f64],
+    mut apply: impl FnMut(&[f64], &mut [f64]) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let n = x.len();
+    let all: Vec<f64> = x.iter().copied().chain([0.0]).collect();
+    let vectors = tangents.chunks_exact(n);
+    let mut wide: Vec<f64> = vectors.flat_map(|v| v.iter().copied().chain([0.0])).collect();
+    apply(&all, &mut wide)?;
+    for (v, wide) in tangents.chunks_exact_mut(n).zip(wide.chunks_exact(n + 1)) {
+        v.copy_from_slice(&wide[..n]);
+    }
+    Ok(())
+}
+
 /// What all threads share.
 struct Map<'a> {
     simulation: &'a Simulation,
@@ -245,6 +271,20 @@ struct Map<'a> {
 
 impl Map<'_> {
     fn apply(&self, worker: &mut Worker, x: &mut [f64]) -> Result<(), Error> {
+        if self.simulation.problem.model.work().is_none() {
+            return self.apply_to_all(worker, x);
+        }
+        let mut all = std::mem::take(&mut worker.with_work);
+        all.clear();
+        all.extend(x.iter().chain([&0.0]));
+        let result = self.apply_to_all(worker, &mut all);
+        x.copy_from_slice(&all[..x.len()]);
+        worker.with_work = all;
+        result
+    }
+
+    /// Moves a state with all that the model integrates.
+    fn apply_to_all(&self, worker: &mut Worker, x: &mut [f64]) -> Result<(), Error> {
         let Map { simulation: Simulation { problem, options, groups, .. }, plan, .. } = *self;
         let model = &problem.model;
         let parameters = &model.parameter_values;
@@ -287,6 +327,6 @@ impl Map<'_> {
 impl Worker {
     fn copied(&self) -> Worker {
         let (trajectory, scratch) = (self.trajectory.clone(), FlowScratch::default());
-        Worker { trajectory, scratch, work: self.work.clone() }
+        Worker { trajectory, scratch, work: self.work.clone(), with_work: Vec::new() }
     }
 }

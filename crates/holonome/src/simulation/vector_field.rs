@@ -26,6 +26,8 @@ use holonome_integrate::system::System;
 pub struct VectorField {
     simulation: Simulation,
     work: Vec<f64>,
+    /// A state and its rate with all that the model integrates: the work of forces follows it.
+    all: [Vec<f64>; 2],
 }
 
 impl VectorField {
@@ -41,12 +43,13 @@ impl VectorField {
         let options = RunOptions { method, step, until, record, ..RunOptions::default() };
         let simulation = prepare(problem, options)?;
         let work = vec![0.0; simulation.trajectory.system.work_len()];
-        Ok(VectorField { simulation, work })
+        let all = [(); 2].map(|()| vec![0.0; simulation.problem.model.dimension()]);
+        Ok(VectorField { simulation, work, all })
     }
 
     /// Number of numbers of a state: the variables in the order of the model, positions first.
     pub fn dim(&self) -> usize {
-        self.simulation.problem.model.dimension()
+        self.simulation.problem.model.phase_dimension()
     }
 
     /// Put the rate of change of the state `x` at the time `t` into `rate`.
@@ -55,6 +58,9 @@ impl VectorField {
     /// If these are not states.
     pub fn put(&mut self, t: f64, x: &[f64], rate: &mut [f64]) {
         assert!(x.len() == self.dim() && rate.len() == self.dim(), "these are not states");
-        self.simulation.trajectory.system.field(t, x, rate, &mut self.work);
+        let VectorField { simulation, work, all: [state, whole] } = self;
+        state[..x.len()].copy_from_slice(x);
+        simulation.trajectory.system.field(t, state, whole, work);
+        rate.copy_from_slice(&whole[..x.len()]);
     }
 }

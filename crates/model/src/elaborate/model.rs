@@ -493,6 +493,11 @@ impl Model {
         self.variables.last().filter(|last| last.role == Role::Work).map(|work| work.first)
     }
 
+    /// Length of the state without the work.
+    pub fn phase_dimension(&self) -> usize {
+        self.work().unwrap_or(self.dimension())
+    }
+
     /// True if a force depends on momenta or velocities.
     pub fn drags(&self) -> bool {
         self.forces.iter().any(|force| force.depends & (MOMENTUM | VELOCITY) != 0)

@@ -6,7 +6,7 @@
 //! Q(q, −q', −P, −s). So every method that takes the model takes the reversed one, and a step of it
 //! is the step −h of the model. For a vector field the reversed one is −X(x, −s).
 
-use crate::elaborate::model::{Dynamics, Force, Measured, Model, Quantity, Redundancy};
+use crate::elaborate::model::{Dynamics, Force, Measured, Model, Quantity, Redundancy, Rolling};
 use crate::functional::{Functional, Source, Stretches, Term};
 use crate::graph::{Graph, Input, Node};
 use rustc_hash::FxHashMap;
@@ -26,6 +26,11 @@ pub fn reversed(model: &Model) -> Model {
     };
     let quantities = |list: &[Quantity]| list.iter().map(quantity).collect();
     let force = |force: &Force| Force { functional: turned(&force.functional), ..force.clone() };
+    // Negated, A stays as it is, and so do its multipliers.
+    let rolling = |rolling: &Rolling| Rolling {
+        functional: self::turned(&rolling.functional, &odd, true),
+        ..rolling.clone()
+    };
     let redundancy = |of: &Arc<Redundancy>| {
         Arc::new(Redundancy { stated: quantities(&of.stated), ..Redundancy::clone(of) })
     };
@@ -42,6 +47,7 @@ pub fn reversed(model: &Model) -> Model {
         redundancy: model.redundancy.as_ref().map(redundancy),
         stiff: model.stiff.as_ref().map(turned),
         constraints: quantities(&model.constraints),
+        rollings: model.rollings.iter().map(rolling).collect(),
         integrals: quantities(&model.integrals),
         observables: quantities(&model.observables),
         measures: model.measures.iter().map(measure).collect(),
