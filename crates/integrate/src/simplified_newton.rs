@@ -6,13 +6,12 @@
 
 mod jacobian;
 
-use crate::controller::StepControl;
-use crate::controller::Yardstick;
+use crate::controller::{StepControl, Yardstick};
 use crate::cost::Cost;
 use crate::plan::{Plan, Stepping};
 use crate::scales::Vectors;
 use crate::scheme::map::{Allowance, Estimate, Facts, NoStep, StepFrom, StepMap, Workspace};
-use crate::scheme::radau::{StiffCollocation, product};
+use crate::scheme::stiff_collocation::{StiffCollocation, product};
 use crate::system::System;
 use crate::vector::irregular;
 use holonome_arithmetic::{Real, square};

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use serde::Serialize;
 
 use super::collocation::{CONVERGES_TO, Collocation};
-use super::radau::StiffCollocation;
+use super::stiff_collocation::StiffCollocation;
 use super::{SlidingFn, StepFn};
 use crate::tableau::{Tableau, boundary};
 
