@@ -398,7 +398,7 @@ fn failures_are_objects_for_programs() {
     assert_eq!(kind("run models/kepler.holo --until soon"), "usage");
     assert_eq!(kind("fly models/kepler.holo"), "usage");
     assert_eq!(kind("run models/none.holo"), "read");
-    assert_eq!(kind("run models/kepler.holo --until -1"), "option");
+    assert_eq!(kind("run models/kepler.holo --until 0"), "option");
     assert_eq!(kind("run models/kepler.holo --method lsoda"), "method");
     assert_eq!(kind("resume runs/none"), "not-a-run");
     assert_eq!(kind("export models --csv x.csv"), "not-a-run");

@@ -17,6 +17,9 @@ fn numbers_out_of_range_name_their_option() {
     };
     for value in ["0", "-0", "-1", "nan", "-inf", "inf", "infinity", "soon", ""] {
         for option in ["--until", "--step", "--rtol", "--every"] {
+            if (option, value) == ("--until", "-1") {
+                continue; // a run backwards
+            }
             bad(&format!("{option}={value}"), &[option]);
         }
         bad(
@@ -39,7 +42,7 @@ fn numbers_out_of_range_name_their_option() {
     bad("--every 1e-300", &["--every"]);
     bad("--samples 10000000000", &["--samples"]);
     // Values with a minus sign are values.
-    bad("--until -1", &["--until"]);
+    bad("--until -0", &["--until"]);
     bad("--gain -1 --method feedback:dop853", &["gain"]);
     // Zero is a good absolute tolerance.
     folder.pendulum("--atol 0 --until 1").ok();
