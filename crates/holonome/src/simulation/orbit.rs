@@ -136,7 +136,7 @@ fn distances(
     // The second run takes more steps than a budget for the first allows.
     let max_steps = first.max_steps.map(|steps| steps.saturating_mul(MORE_STEPS));
     let problem = &run.problem;
-    let of_time = problem.model.explicit_time || !problem.model.is_hamiltonian();
+    let of_time = problem.model.moves_with_time();
     let mean = run.plan.span() / run.trajectory.state.step.max(1) as f64;
     let other_grid = (first.step.fixed().is_none() && of_time).then_some(OTHER_GRID * mean);
     let max_step = other_grid

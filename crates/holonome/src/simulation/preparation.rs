@@ -490,12 +490,12 @@ impl Form<'_> {
                 "`{method}` needs unrolled formulas, and the model is too large for that: use corrected:dop853"
             )));
         }
-        if method.scheme.stiff().is_some() {
-            if let Some(reason) = FieldJacobian::missing(&problem.model) {
-                return Err(Error::option(format!(
-                    "`{method}` needs the Jacobian of the field, which this model does not have: {reason}; use corrected:dop853"
-                )));
-            }
+        if method.scheme.stiff().is_some()
+            && let Some(reason) = FieldJacobian::missing(&problem.model)
+        {
+            return Err(Error::option(format!(
+                "`{method}` needs the Jacobian of the field, which this model does not have: {reason}; use corrected:dop853"
+            )));
         }
         let is_formula = matches!(gain, Some(Gains::Matrix(_) | Gains::Formula));
         if method.treatment != MethodTreatment::Feedback || !is_formula {

@@ -13,7 +13,6 @@ use crate::problem::Problem;
 use crate::pulses::heed;
 use crate::recording::{InitialValues, Measuring};
 use crate::starts::Starts;
-use holonome_model::elaborate::expression::TIME;
 
 /// Values of a simulation that may be set.
 pub(super) struct Settable {
@@ -67,9 +66,7 @@ pub fn prepare_settable(
     let mut simulation = prepare(problem, options)?;
     let starts = simulation.starts(starts);
     let model = &simulation.problem.model;
-    let of_time = model.explicit_time
-        || !model.is_hamiltonian()
-        || model.constraints.iter().any(|constraint| constraint.depends & TIME != 0);
+    let of_time = model.moves_with_time();
     simulation.settable = Some(Box::new(Settable {
         names: names.iter().map(ToString::to_string).collect(),
         fixed: simulation.problem.settings.given.len(),

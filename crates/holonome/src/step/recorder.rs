@@ -370,8 +370,9 @@ impl<S: Symbols> StepRecorder<S> {
     /// Unknowns given explicitly, as functions of the others: all of them, or the momenta at
     /// stages, on which the forces do not depend. The search starts from the last unknown:
     /// positions have a common unit, momenta of unlike masses do not. No component of a general
-    /// field stands for the others, because their units are unknown.
-    fn given(&mut self, frame: &Frame<S::Symbol>) -> Vec<Option<S::Symbol>> {
+    /// field stands for the others, because their units are unknown. Equations whose matrix is
+    /// monitored stay, unless their unknowns are given as they are written (`free` of a matrix).
+    fn given(&mut self, frame: &Frame<S::Symbol>, free: bool) -> Vec<Option<S::Symbol>> {
         let mut given = vec![None; frame.unknowns.len()];
         // Unknowns given so far, and the unknowns that they depend on.
         let [mut gone, mut needed] = [(); 2].map(|()| FxHashSet::default());
@@ -385,9 +386,9 @@ impl<S: Symbols> StepRecorder<S> {
             if frame.unknowns.iter().any(|other| gone.contains(other) && reached.contains(other)) {
                 continue;
             }
-            // The matrices of multipliers are monitored, and stay.
-            let alone = frame.rows[k].is_stage()
-                && !frame.unknowns.iter().any(|other| *other != unknown && reached.contains(other));
+            let others = || frame.unknowns.iter().filter(|other| **other != unknown);
+            let alone =
+                free && frame.rows[k].is_stage() && !others().any(|other| reached.contains(other));
             given[k] = self.symbols.explicit(residual, unknown, alone);
             if given[k].is_some() {
                 gone.insert(unknown);

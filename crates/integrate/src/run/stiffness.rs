@@ -96,7 +96,7 @@ impl Engine<'_> {
             let along = inner(vectors, norms, direction, &self.sample);
             let rate = inner(vectors, norms, &self.sample, &self.sample).sqrt();
             decay = if along <= -DECAYS * rate { rate } else { 0.0 };
-            if product + 1 == FIRST_PRODUCTS && !(rate >= 0.25 * wanted) {
+            if product + 1 == FIRST_PRODUCTS && (rate.is_nan() || rate < 0.25 * wanted) {
                 return 0.0;
             }
             direction.copy_from_slice(&self.sample);

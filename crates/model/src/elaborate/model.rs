@@ -493,6 +493,13 @@ impl Model {
         self.variables.last().filter(|last| last.role == Role::Work).map(|work| work.first)
     }
 
+    /// True if the time stands in the equations of motion.
+    pub fn moves_with_time(&self) -> bool {
+        let of_forces = || self.forces.iter().any(|force| force.depends & TIME != 0);
+        let of_constraints = || self.constraints.iter().any(|c| c.depends & TIME != 0);
+        self.explicit_time || !self.is_hamiltonian() || of_forces() || of_constraints()
+    }
+
     /// Length of the state without the work.
     pub fn phase_dimension(&self) -> usize {
         self.work().unwrap_or(self.dimension())

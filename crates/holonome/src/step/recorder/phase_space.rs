@@ -2,8 +2,8 @@
 
 use super::{Call, Calls, Frame, FsalMode, NoiseInputs, StepRecorder, Symbols, symbols, values};
 use holonome_integrate::phase_space::{
-    Asked, Body, Equations, Finding, Function, Guess, Parameter, Part, PhaseSpace, Residual, Value,
-    Vector,
+    Asked, Body, Equations, Finding, Function, Guess, Monitored, Parameter, Part, PhaseSpace,
+    Residual, Value, Vector,
 };
 use holonome_model::graph::op::{Binary, Unary};
 
@@ -260,7 +260,7 @@ impl<S: CompositeFunctions> PhaseSpace for StepRecorder<S> {
         };
         let mut solution = values::<S>(&frame.unknowns);
         if inner.unknowns.is_empty() {
-            let given = self.given(&frame);
+            let given = self.given(&frame, equations.monitored == Monitored::Never);
             if given.iter().any(Option::is_some) {
                 for (value, given) in solution.iter_mut().zip(&given) {
                     *value = given.map_or(*value, S::value);

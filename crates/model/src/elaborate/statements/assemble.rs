@@ -12,7 +12,8 @@ use crate::elaborate::lower::{
 };
 use crate::elaborate::model::start::{Start, StartTarget, Velocity};
 use crate::elaborate::model::{
-    self, Dynamics, Family, Following, Knots, Measured, Model, Parameter, Role, Table, Variable,
+    self, Dynamics, Family, Following, Knots, Measured, Model, Parameter, Quantity, Role, Rolling,
+    Table, Variable,
 };
 use crate::elaborate::shape::Shape;
 use crate::elaborate::statements::replace::Given;
@@ -188,21 +189,8 @@ impl Elaborator<'_> {
         self.initial_values(&places, &formulas.initial, &mut lowering, &mut first)?;
         let dynamics = dynamics(&places, formulas, &mut lowering);
         let stiff = formulas.stiff.as_ref().and_then(|e| lowering.lower_single(Purpose::Motion, e));
-        let mut constraints = lowering.quantities(Purpose::Other, formulas.constraints.iter());
-        let sizes = (places.dimension, places.degrees);
-        let stated = constraints.as_deref().unwrap_or(&[]);
-        let rolled = rollings(formulas, (dynamics.as_ref(), stated), sizes, &mut lowering);
-        let rollings = rolled.and_then(|(quantities, rollings)| {
-            constraints.as_mut()?.extend(quantities);
-            Some(rollings)
-        });
-        let mut integrals = lowering.quantities(Purpose::Integral, formulas.integrals.iter());
-        let works = rollings.iter().flatten().any(|rolling| !rolling.is_homogeneous);
-        if let (Some(list), Some(work), Some(Dynamics::Hamiltonian(h, span)), false) =
-            (&mut integrals, places.work, &dynamics, works)
-        {
-            list.push(energy_balance(h, work, *span));
-        }
+        let Conditions { constraints, rollings, integrals } =
+            conditions(&places, formulas, dynamics.as_ref(), &mut lowering);
         // What follows the state has its place behind the multipliers, which are counted now.
         let known_constraints = constraints.as_deref().unwrap_or(&[]);
         let multipliers = model::multipliers(known_constraints, places.dimension);
@@ -463,6 +451,39 @@ impl Elaborator<'_> {
         };
         moving.map(velocity).collect()
     }
+}
+
+/// What a motion meets and keeps, as far as it can be lowered.
+struct Conditions {
+    /// Constraints, the rolling ones behind the others.
+    constraints: Option<Vec<Quantity>>,
+    rollings: Option<Vec<Rolling>>,
+    /// Integrals, with the balance of the energy where forces act.
+    integrals: Option<Vec<Quantity>>,
+}
+
+fn conditions(
+    places: &ModelLayout,
+    formulas: &CheckedFormulas,
+    dynamics: Option<&Dynamics>,
+    lowering: &mut FormulaLowering,
+) -> Conditions {
+    let mut constraints = lowering.quantities(Purpose::Other, formulas.constraints.iter());
+    let sizes = (places.dimension, places.degrees);
+    let stated = constraints.as_deref().unwrap_or(&[]);
+    let rolled = rollings(formulas, (dynamics, stated), sizes, lowering);
+    let rollings = rolled.and_then(|(quantities, rollings)| {
+        constraints.as_mut()?.extend(quantities);
+        Some(rollings)
+    });
+    let mut integrals = lowering.quantities(Purpose::Integral, formulas.integrals.iter());
+    let works = rollings.iter().flatten().any(|rolling| !rolling.is_homogeneous);
+    if let (Some(list), Some(work), Some(Dynamics::Hamiltonian(h, span)), false) =
+        (&mut integrals, places.work, dynamics, works)
+    {
+        list.push(energy_balance(h, work, *span));
+    }
+    Conditions { constraints, rollings, integrals }
 }
 
 /// The Hamiltonian, or the derivatives of all states as one functional.
