@@ -208,9 +208,12 @@ impl<E> Failure<E> {
     /// The failure with its time as readers count it.
     pub(crate) fn by_the_clock_of(mut self, plan: &Plan) -> Failure<E> {
         match &mut self {
+            Failure::TooManySteps { t, stiff_since, .. } => {
+                *t = plan.clock(*t);
+                *stiff_since = stiff_since.map(|since| plan.clock(since));
+            }
             Failure::NonFinite { t, .. }
             | Failure::StepCollapsed { t, .. }
-            | Failure::TooManySteps { t, .. }
             | Failure::NewtonNotConverged { t, .. }
             | Failure::Degenerate { t, .. }
             | Failure::Indefinite { t, .. }
