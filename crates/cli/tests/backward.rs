@@ -23,6 +23,9 @@ const DRIVEN: &str = "coordinate x = 1\nmomentum p of x = 0.5\nparameter m = 2\n
     hamiltonian p^2/(2*m) + x^4/4 - x*sin(3*t)\nobserve v = p/m\nobserve late = t\n";
 const MAGNETIC: &str = "coordinate q : R^2 = (1, 0)\nmomentum p of q = (0.1, 0.9)\n\
     hamiltonian ((p.x + q.y)^2 + (p.y - q.x)^2)/2 + dot(q, q)^2/4\nintegral J = q.x*p.y - q.y*p.x\n";
+const SKATE: &str = "coordinate r : R^2 = (0, 0)\nmomentum p of r = (1, 0)\ncoordinate a = 0\n\
+    momentum u of a = 0.7\nhamiltonian dot(p, p)/2 + u^2 - 0.3*r.x\n\
+    rolling blade : r.x'*sin(a) - r.y'*cos(a) = 0.2*sin(t)\n";
 const SPIN: &str = "state w : R^3 = (1, 0.1, 0.2)\n\
     w' = cross(w, (w.x, w.y/2, w.z/3)) + (0, 0, cos(t)*0)\nintegral E = dot(w, w)\n";
 const CHAIN: &str = "size n = 8\ncoordinate r[i in 1..n] : R^2 = (i, 0)\nmomentum p of r\n\
@@ -39,6 +42,7 @@ fn a_motion_there_and_back_returns_to_its_start() {
         ("pivot", PIVOT),
         ("driven", DRIVEN),
         ("magnetic", MAGNETIC),
+        ("skate", SKATE),
         ("spin", SPIN),
         ("chain", CHAIN),
     ];
@@ -56,6 +60,8 @@ fn a_motion_there_and_back_returns_to_its_start() {
         ("magnetic", "", 5.0, 1e-7),
         ("magnetic", "--method corrected:rk4 --step 0.01", 5.0, 1e-7),
         ("magnetic", "--method implicit-midpoint --step 0.01", 5.0, 1e-11),
+        ("skate", "", 3.0, 1e-7),
+        ("skate", "--method gauss4 --step 0.02", 3.0, 1e-9),
         ("spin", "--method projection:tsit5", 5.0, 1e-7),
         ("spin", "--method symmetric-projection:gauss4 --step 0.05", 5.0, 1e-10),
         ("pivot", "", 5.0, 1e-7),

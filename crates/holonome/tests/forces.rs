@@ -1,6 +1,8 @@
 //! Forces: every method against independent numbers, with its order; the balance of the energy; the
 //! contraction of the symplectic form by friction; large models against closed forms.
 
+#![allow(clippy::excessive_precision, reason = "the references are as they were computed")]
+
 mod common;
 
 use common::{options, run};
