@@ -52,7 +52,7 @@ const FIELD: usize = 0;
 const ERROR: usize = 1;
 const SCALES: usize = 2;
 
-/// Step over a system. Its memory is [`Memory`].
+/// Step over a system. Its memory is `Memory`.
 pub struct StiffMap<'a> {
     method: &'static StiffCollocation,
     system: &'a dyn System,

@@ -92,7 +92,7 @@ const OREGONATOR: Stiff<3> = Stiff {
         [77.27 * (b + a * (1.0 - 8.375e-6 * a - b)), (c - (1.0 + a) * b) / 77.27, 0.161 * (a - c)]
     },
     start: [1.0, 2.0, 3.0],
-    solution: [1.000_814_870_318_523, 1228.178_521_549_917, 132.055_494_284_651_3],
+    solution: [1.000_814_870_318_523, 1_228.178_521_549_917, 132.055_494_284_651_3],
 };
 
 /// `radau5` takes about the steps of SciPy's Radau at comparable errors: 311 and 874 on van der Pol's
