@@ -24,6 +24,7 @@ use holonome_model::scales::{Scales, in_units};
 use holonome_model::templated::RowField;
 use holonome_model::treatment::Field;
 use holonome_model::treatment::feedback::gain_name;
+use holonome_model::treatment::mechanics::Mechanics;
 use holonome_model::treatment::structure::{
     ConstraintKind, Probe, Structure, ambient_points, points_on_set,
 };
@@ -176,7 +177,23 @@ fn notes(problem: &Problem, structure: Option<&Structure>, rank: Option<Rank>) -
     if let Some(r) = rank.filter(|r| r.least < r.rows) {
         notes.push(format!("the {} invariants have rank {} on the set: they say some things twice, which feedback and correction can bear", r.rows, r.least));
     }
+    notes.extend(kept_with_forces(problem));
     notes
+}
+
+/// What is left of the structure of a model on which forces act.
+fn kept_with_forces(problem: &Problem) -> Option<String> {
+    let model = &problem.model;
+    if model.forces.is_empty() {
+        return None;
+    }
+    let unrolled = problem.examined.rows.is_none();
+    let friction = |mechanics: &Mechanics| mechanics.forces.friction.is_some();
+    let uniform = unrolled && model.mechanics().is_ok_and(friction);
+    Some(match uniform {
+        true => "friction acts at one rate γ: symplectic methods take its flow exactly, and contract the symplectic form by e^(−γh) in every step".to_string(),
+        false => "forces act: the symplectic form is not kept, the balance of the energy is".to_string(),
+    })
 }
 
 fn variable_rows(model: &Model) -> Vec<VariableRow> {

@@ -329,7 +329,8 @@ impl RecordedArray {
 pub(crate) fn stored_name(name: &str, kind: InvariantKind) -> String {
     match kind {
         InvariantKind::Penalised => "H_penalised".to_string(),
-        kind => feedback::gain_name(name, kind),
+        // That of the energy balance has a space.
+        kind => feedback::gain_name(name, kind).replace(' ', "_"),
     }
 }
 
@@ -350,7 +351,8 @@ fn computed(model: &Model) -> Vec<(RecordedArray, &Functional)> {
     let observables = model.observables.iter().map(|q| (q, "observable", "observable"));
     all.extend(integrals.chain(observables).map(|(q, role, words)| {
         let description = format!("{words} {}", q.name);
-        (RecordedArray::of_quantity(q, q.name.clone(), role, description), &q.functional)
+        let name = stored_name(&q.name, InvariantKind::Integral);
+        (RecordedArray::of_quantity(q, name, role, description), &q.functional)
     }));
     all
 }

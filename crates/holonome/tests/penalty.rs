@@ -565,7 +565,7 @@ fn a_large_model_runs_row_by_row() -> Result<(), Error> {
              momentum p of a = (0, 1)\nmomentum s of b = (0, -1)\n\
              hamiltonian sum(i in 1..n : dot(p[i], p[i])/2 + dot(s[i], s[i])/4 + a[i].y + b[i].y)\n\
              constraint rod[i in 1..n] : dot(a[i] - b[i], a[i] - b[i]) = 1\n\
-             observe force = lambda.rod[n]\n"
+             observe pull = lambda.rod[n]\n"
         );
         Problem::from_text("rods", &text, &BTreeMap::new(), &Settings::default())
     };
@@ -579,12 +579,12 @@ fn a_large_model_runs_row_by_row() -> Result<(), Error> {
     for (a, b) in a.iter().zip(&b) {
         assert!(off_by(a, &b[b.len() - 2..]) < 1e-8, "{a:?}");
     }
-    assert!(off_by(&few.array("force").concat(), &many.array("force").concat()) < 1e-6);
+    assert!(off_by(&few.array("pull").concat(), &many.array("pull").concat()) < 1e-6);
     // Steps with places of their force.
     let with = || omega(options("--method zhang-skeel --step 0.05 --until 0.5 --samples 3"), 40.0);
     let (few, many) = (run(pieces(1)?, with())?, run(pieces(20_000)?, with())?);
     // Differences in ω²g: some numbers of size 1 rounded in each of 10 steps.
-    let (a, b) = (few.array("force").concat(), many.array("force").concat());
+    let (a, b) = (few.array("pull").concat(), many.array("pull").concat());
     assert!(off_by(&a, &b) < 1e-10, "{a:?} {b:?}");
     // The modified energy of 20 000 rods is 20 000 times that of one, except for the rounding of a
     // sum by halves.

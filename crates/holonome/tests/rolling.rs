@@ -49,10 +49,10 @@ fn a_coin_rolls_on_a_circle() {
                 assert!((acceleration[i] + force[i] / 2.0).abs() < 2e-8);
             }
         }
-        // Held to a few roundings of terms up to 2.
+        // Held to some roundings of an energy of 4.
         let drifts = &finished.summary.drift;
         assert_eq!(drifts.iter().filter(|drift| drift.name == "H").count(), 1);
-        assert!(drifts.iter().all(|drift| drift.max < 1e-14), "{with}");
+        assert!(drifts.iter().all(|drift| drift.max < 1e-13), "{with}: {drifts:?}");
     }
 }
 

@@ -497,8 +497,8 @@ fn mistakes_are_shown_where_they_are() {
     refused(
         PENDULUM,
         plain(),
-        &[("q", "(0, p.x, 0)")],
-        &["the momentum 'p' cannot be used in initial values"],
+        &[("q", "(0, t, 0)")],
+        &["the time t cannot be used in initial values"],
     );
     refused(PENDULUM, plain(), &[("l", "2*l")], &["parameter 'l' is defined by itself"]);
     refused(

@@ -123,6 +123,12 @@ fn advice_on_methods(
             format!("        it holds {integrals}: all actions, so that errors grow like T"),
         ];
     }
+    if !problem.model.forces.is_empty() {
+        return vec![
+            format!("advice: {name}, for short runs and for long ones"),
+            "        forces act: the energy is balanced with their work, and no other method keeps more".to_string(),
+        ];
+    }
     let pace = Pace::new(problem);
     let growth = "a correction's error grows like T², a symplectic method's like T";
     match symplectic {

@@ -725,7 +725,7 @@ impl Sweep {
         for group in &simulation.groups {
             let name = gain_name(&group.name, group.kind);
             once(
-                format!("drift_{name}"),
+                format!("drift_{}", name.replace(' ', "_")),
                 format!("largest drift of {name} along the trajectory"),
                 Vec::new(),
             );
