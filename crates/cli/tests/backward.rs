@@ -61,7 +61,7 @@ fn a_motion_there_and_back_returns_to_its_start() {
         ("magnetic", "--method corrected:rk4 --step 0.01", 5.0, 1e-7),
         ("magnetic", "--method implicit-midpoint --step 0.01", 5.0, 1e-11),
         ("skate", "", 3.0, 1e-7),
-        ("skate", "--method gauss4 --step 0.02", 3.0, 1e-9),
+        ("skate", "--method corrected:gauss8 --step 0.02", 3.0, 1e-9),
         ("spin", "--method projection:tsit5", 5.0, 1e-7),
         ("spin", "--method symmetric-projection:gauss4 --step 0.05", 5.0, 1e-10),
         ("pivot", "", 5.0, 1e-7),

@@ -795,7 +795,8 @@ fn exports() {
     assert!(
         header.starts_with("t,r[1].x,r[1].y,r[2].x")
             && header.contains(",H,")
-            && header.contains(",height,residual.anchor,"),
+            && header
+                .contains(",height,lambda.anchor,lambda.link[2],lambda.link[3],residual.anchor,"),
         "{header}"
     );
     assert_eq!(folder.times("runs/chain-1"), [0.0, 0.25, 0.5, 0.75, 1.0]);

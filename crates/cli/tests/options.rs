@@ -135,7 +135,6 @@ fn methods_that_are_not_there() {
     bad("feedback:dorpi5", &["did you mean `dopri5`"]);
     bad("leapfrogg", &["did you mean `leapfrog`"]);
     bad("corrected:LSODA", &["there is no method `LSODA`", "`gauss4`"]);
-    bad("RADAU", &["there is no method `RADAU`", "`zhang-skeel`"]);
     // Without constraints; the message has the name that is used here.
     bad("leapfrog --step 0.1", &["leapfrog is stormer-verlet-a", "use rattle"]);
     bad("corrected", &["`corrected`", "BASE"]);

@@ -136,7 +136,6 @@ fn what_is_recorded_can_be_chosen() {
         ("q,Rod", "'Rod'"),
         ("residual.rood", "did you mean 'residual.rod'?"),
         ("zzzz", "this run can store: q, p, H, J, "),
-        ("lambda.rod", "'lambda.rod'"),
         ("", "''"),
     ] {
         let mut command = folder.command(&format!("run {run} --out wrong --record"));

@@ -198,7 +198,8 @@ fn a_body_turns_and_runs_stand_side_by_side() {
             .ok();
     }
     folder.run("report a b --out both.html").ok();
-    check(&shown(&chromium, &folder, "both.html", 1280), 2, 2);
+    // With the multipliers of both.
+    check(&shown(&chromium, &folder, "both.html", 1280), 4, 2);
 }
 
 #[test]
@@ -223,8 +224,8 @@ fn a_study_shows_its_claims_and_figures() {
     let folder = Folder::new();
     folder.run("reproduce planar-pendulum-2022 --out all").ok();
     let found = shown(&chromium, &folder, "all/planar-pendulum-2022/report.html", 1280);
-    // Both panels of Fig. 6, and those of every page of runs.
-    check(&found, 5, 3);
+    // Both panels of Fig. 6, those of every page of runs, and the multipliers of two more.
+    check(&found, 7, 3);
     let panels = found["panels"].to_string();
     assert!(panels.contains("error over step\",\"error over work in gradients"), "{panels}");
 }

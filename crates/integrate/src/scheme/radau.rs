@@ -1,18 +1,19 @@
-//! The Radau IIA method of three stages and order 5, `radau5`, for stiff fields: its
-//! step is limited by the accuracy of what moves, not by the stability of what has
-//! decayed. It is L-stable: the fastest decays vanish within a step. The nodes are
+//! The Radau IIA method of three stages and order 5, `radau5`, for stiff fields:
+//! its step is limited by the accuracy of what moves, not by the stability of what
+//! has decayed. It is L-stable: the fastest decays vanish within a step. The nodes
+//! are
 //!
 //! (4 − √6)/10,   (4 + √6)/10,   1.
 //!
-//! The stages follow from a simplified Newton iteration with the exact Jacobian J of
-//! the field, from its formulas. In the basis that diagonalises the coefficients it
-//! takes one real and one complex system, s − J, in place of one three times as large;
-//! these are factored once a step, in full or within a band. The iteration starts from
-//! the polynomial of the step before.
+//! The stages follow from a simplified Newton iteration with the exact Jacobian J
+//! of the field, from its formulas. In the basis that diagonalises the
+//! coefficients it takes one real and one complex system, s − J, in place of one
+//! three times as large; these are factored once a step, in full or within a band.
+//! The iteration starts from the polynomial of the step before.
 //!
-//! The error estimate of order 3 is filtered by (γ/h − J)⁻¹, so that stiff components
-//! do not exaggerate it. Step lengths that decrease are extrapolated (Gustafsson). The
-//! collocation polynomial gives states within a step to order 3.
+//! The error estimate of order 3 is filtered by (γ/h − J)⁻¹, so that stiff
+//! components do not exaggerate it. Step lengths that decrease are extrapolated
+//! (Gustafsson). The collocation polynomial gives states within a step to order 3.
 //!
 //! The method keeps no structure and damps what oscillates fast: use a symplectic
 //! method for long runs of a Hamiltonian that is not stiff.

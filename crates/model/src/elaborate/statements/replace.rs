@@ -179,9 +179,8 @@ pub(in crate::elaborate) fn replace<'a>(
             false => with_parts(file, base),
         };
         if found.is_empty() {
-            let target = ast::Name { text: base.to_string(), ..target.clone() };
             let what = ["set", "parameter, size, initial value or table"];
-            diagnostics.push(no_such_value(file, &target, what));
+            diagnostics.push(no_such_value(file, target, what));
         }
         if base != target.text {
             let (name, value) = (target.clone(), new.clone());
@@ -289,7 +288,7 @@ fn no_such_value(file: &ast::File, target: &ast::Name, [verb, what]: [&str; 2]) 
         file.statements.iter().filter(can).map(|s| s.name.text.as_str()).collect();
     let message = format!("cannot {verb} '{}': no {what} has this name", target.text);
     Diagnostic::error(message, target.span, "unknown").suggest(
-        &target.text,
+        target.text[..end_of_base(&target.text)].trim(),
         names.iter().copied(),
         || match verb {
             "set" => format!("these can be set: {}", names.join(", ")),
