@@ -96,8 +96,8 @@ fn members_and_components_are_set() {
         ("m[4]=1", ["'m' has no member or component '[4]'", "m[1] to m[3]"]),
         ("r[1].z=1", ["'[1].z'", "r[3].y"]),
         ("r[1]=1", ["'r[1]' is in R^2", "the value is in R"]),
-        ("mm[1]=1", ["cannot set 'mm'", "these can be set: n, g, m"]),
-        ("n[1]=1", ["cannot set 'n'", "no parameter"]),
+        ("mm[1]=1", ["cannot set 'mm[1]'", "these can be set: n, g, m"]),
+        ("n[1]=1", ["cannot set 'n[1]'", "no parameter"]),
     ] {
         folder.run(&format!("run chain.holo --set {set}")).refused(&fragments);
     }
