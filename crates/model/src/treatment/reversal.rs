@@ -9,6 +9,7 @@
 use crate::elaborate::model::{Dynamics, Force, Measured, Model, Quantity, Redundancy, Rolling};
 use crate::functional::{Functional, Source, Stretches, Term};
 use crate::graph::{Graph, Input, Node};
+use crate::syntax::span::Span;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -84,20 +85,11 @@ impl Model {
 
     /// The momenta of a reversed model as they were written, as functions of the state.
     pub fn written_momentum(&self, place: Range<usize>) -> Functional {
-        let (mut graph, mut table) = (Graph::new(), Stretches::new(2));
-        let slot = graph.input(Input::Slot(0));
-        let root = graph.neg(slot);
-        table.push_stretch(vec![place.start as u32, 0], vec![1, 1], place.len());
-        let term = Term {
-            graph,
-            roots: vec![root],
-            slots: vec![Source::State],
-            table,
-            numbers: Vec::new(),
-            pairs: None,
-            spans: [].into(),
-        };
-        Functional { outputs: place.len(), terms: vec![term] }
+        let mut momenta = Functional::components(place, Span::default());
+        for term in &mut momenta.terms {
+            term.roots = term.roots.iter().map(|&root| term.graph.neg(root)).collect();
+        }
+        momenta
     }
 }
 
