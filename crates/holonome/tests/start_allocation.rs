@@ -91,10 +91,10 @@ fn a_link_takes_few_bytes() {
         [checked, prepared, run]
     };
     let (few, many) = (of(10_000), of(30_000));
-    // Measured: 1137, 607 and 1298; a second pattern of DF beside the first, or a Jacobian beside
-    // the scratch of a step, takes a hundred each.
+    // Measured: 1377 (240 of them to tell redundant constraints), 607 and 1298; a second pattern of
+    // DF beside the first, or a Jacobian beside the scratch of a step, takes a hundred each.
     for (k, (part, most)) in
-        [("checked", 1150), ("prepared", 630), ("run", 1340)].into_iter().enumerate()
+        [("checked", 1400), ("prepared", 630), ("run", 1340)].into_iter().enumerate()
     {
         let bytes = (many[k] - few[k]) / 20_000;
         assert!(bytes <= most, "{part}: {bytes} bytes for each link, at most {most}");
