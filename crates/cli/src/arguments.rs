@@ -10,7 +10,7 @@ use holonome::store::{FORMATS, Format};
 use holonome::sweep::Share;
 use holonome::{
     CompareOptions, Error, Gains, Metric, PenaltyStrength, RunOptions, Settings, StepSize,
-    SweepOptions, Thermostat, constant, each, left_to_model,
+    SweepOptions, Thermostat, constant, each, left_to_model, until_event,
 };
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -301,6 +301,10 @@ pub struct IntegrationArguments {
     #[arg(long, value_name = "T", value_parser = constant, allow_hyphen_values = true)]
     #[arg(help_heading = METHOD)]
     pub until: Option<f64>,
+    /// End the run at an event of the model, or at its N-th crossing, if that comes before the end
+    /// time
+    #[arg(long, value_name = "NAME[,N]", help_heading = METHOD)]
+    pub until_event: Option<String>,
     /// Maximum length of adaptive steps; limit it if a longer step would miss a pulse or a wall
     /// [default: no limit]
     #[arg(long, value_name = "H", help_heading = METHOD, value_parser = constant, allow_hyphen_values = true)]
@@ -413,6 +417,7 @@ impl IntegrationArguments {
         self.penalty.put(RunOptions {
             open: left_to_model(&given),
             until: self.until.unwrap_or(RunOptions::default().until),
+            until_event: self.until_event.as_deref().map(until_event).transpose()?,
             every: self.every,
             samples: self.samples,
             gain: self.gain.as_deref().map(str::parse::<Gains>).transpose()?,

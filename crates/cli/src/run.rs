@@ -20,8 +20,8 @@ use holonome::report::figures::text::shell_word;
 use holonome::store::{FORMATS, StoreError};
 use holonome::summary::{Stability, without_large_state};
 use holonome::{
-    Control, Error, Longer, Penalised, Problem, Progress, Resumed, RunOptions, Simulation, Summary,
-    Sweep, open_run, prepare,
+    Control, Error, EventTable, Longer, Penalised, Problem, Progress, Resumed, RunOptions,
+    Simulation, Summary, Sweep, open_run, prepare,
 };
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -275,6 +275,10 @@ fn describe(summary: &Summary) -> String {
             exact(summary.t),
             count(summary.steps)
         )
+    } else if let Some(event) = &summary.ended_by {
+        let (t, steps) = (exact(summary.t), count(summary.steps));
+        let Summary { model, method, .. } = summary;
+        format!("{model} by {method}: event {event} at t = {t} after {steps} steps\n")
     } else {
         let (t, steps) = (exact(summary.t), count(summary.steps));
         format!("{} by {}: t = {t} after {steps} steps\n", summary.model, summary.method)
@@ -286,6 +290,7 @@ fn describe(summary: &Summary) -> String {
         None => "  drift is not error: --error measures that, `holonome compare` finds chaos\n"
             .to_string(),
     });
+    out.push_str(&event_table(&summary.events));
     out.push_str(&lines(&summary.measures));
     out.push_str(&cost_line(&summary.cost));
     if let Some(Stability { max, mean }) = summary.stability {
@@ -296,6 +301,19 @@ fn describe(summary: &Summary) -> String {
     }
     out.push_str(&stored_in(summary.out.as_deref()));
     out
+}
+
+/// Table of the events, a line for each name; nothing without events.
+fn event_table(events: &[EventTable]) -> String {
+    if events.is_empty() {
+        return String::new();
+    }
+    let mut rows = vec![["event", "count", "first", "last"].map(String::from).to_vec()];
+    for EventTable { name, t, .. } in events {
+        let time = |t: Option<&f64>| t.map_or("-".to_string(), |&t| number(t));
+        rows.push(vec![name.clone(), t.len().to_string(), time(t.first()), time(t.last())]);
+    }
+    columns(&rows)
 }
 
 /// Table of the orbit's error, a line for each variable.

@@ -156,6 +156,8 @@ fn summary(
         heated: false,
         lost: lost(&drift, false),
         drift: Drifts { all: drift, hamiltonian },
+        events: Vec::new(),
+        ended_by: None,
         measures: Vec::new(),
         cost: RunCost::new(&state.cost, wall_seconds),
         out: None,

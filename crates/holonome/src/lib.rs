@@ -36,6 +36,7 @@ pub mod dump;
 pub mod each;
 mod ensemble;
 mod error;
+mod events;
 mod feedback;
 pub mod first_integrals;
 mod footprint;
@@ -87,12 +88,15 @@ pub use starts::Starts;
 
 // Runs.
 pub use arrays::{Array, Arrays};
+pub use events::EventTable;
 pub use footprint::Footprint;
 pub use holonome_integrate::observer::Control;
 pub use holonome_integrate::plan::Metric;
 pub use interpolant::Interpolant;
 pub use monitored::Monitored;
-pub use options::{Gains, PenaltyStrength, RunOptions, StepSize, SweepOptions, Thermostat};
+pub use options::{
+    Gains, PenaltyStrength, RunOptions, StepSize, SweepOptions, Thermostat, until_event,
+};
 pub use orbit::OrbitError;
 pub use penalty::Penalised;
 pub use recording::Progress;

@@ -167,6 +167,9 @@ pub struct RunOptions {
     pub metric: Metric,
     /// End of the run, T.
     pub until: f64,
+    /// Event that ends the run, with the number of its crossing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until_event: Option<(String, u64)>,
     /// Spacing of the outputs.
     pub every: Option<f64>,
     /// Number of outputs, first and last included; by default 1001 but no more than steps.
@@ -235,6 +238,26 @@ pub struct RunOptions {
     pub out: Option<PathBuf>,
 }
 
+/// Event and number of the crossing in `NAME`, `NAME[2]` or `NAME,3`.
+///
+/// # Errors
+/// If the number is none, or 0.
+pub fn until_event(text: &str) -> Result<(String, u64), Error> {
+    // A comma between brackets is one between indices.
+    let behind = text.rfind(']').map_or(0, |bracket| bracket + 1);
+    let Some(comma) = text[behind..].rfind(',').map(|comma| behind + comma) else {
+        return Ok((text.trim().to_string(), 1));
+    };
+    let (name, number) = (text[..comma].trim(), text[comma + 1..].trim());
+    match number.parse::<u64>() {
+        Ok(number) if number > 0 => Ok((name.to_string(), number)),
+        _ => Err(Error::option(format!(
+            "{} ends at the N-th crossing of an event, and '{number}' is no such N: 1, 2, 3, …",
+            option("until_event")
+        ))),
+    }
+}
+
 /// Options that turn a run into an ensemble.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SweepOptions {
@@ -281,6 +304,7 @@ impl Default for RunOptions {
             max_steps: None,
             metric: Metric::Auto,
             until: 100.0,
+            until_event: None,
             every: None,
             samples: None,
             at: None,

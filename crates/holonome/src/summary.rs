@@ -1,6 +1,7 @@
 //! Summary of a run: the drift of every invariant, the cost, the folder.
 
 use crate::error::ErrorFacts;
+use crate::events::{EventTable, entries};
 use crate::measure::Table;
 use crate::orbit::OrbitError;
 use crate::recording::VariableLayout;
@@ -474,6 +475,12 @@ pub struct Summary {
     /// Results of the model's measures.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub measures: Vec<Table>,
+    /// Events of the model, one table for each statement.
+    #[serde(serialize_with = "entries", skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<EventTable>,
+    /// Name of the event that ended the run, if one did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended_by: Option<String>,
     /// Rate κ of the Gauss–Newton form, or the gains, as printed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gain: Option<String>,

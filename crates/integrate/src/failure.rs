@@ -127,6 +127,32 @@ pub enum Failure<E> {
         /// Reason.
         kind: SingularityKind,
     },
+    /// Resets follow each other without end.
+    #[error(
+        "event '{event}' follows on itself faster and faster: at t = {t} it accumulates, with a limit at t = {limit}, beyond which no motion by impacts goes; end the run before (`stop`), or let what comes to rest stay by a constraint or a force"
+    )]
+    Accumulating {
+        /// Time of the last one.
+        t: f64,
+        /// Name of the event.
+        event: String,
+        /// Limit of their times.
+        limit: f64,
+    },
+    /// A reset left the constraint set.
+    #[error(
+        "event '{event}' at t = {t} sets a state off the constraint set: {constraint} is {residual:.1e} there; write a reset that meets it, or an `impact`, which does"
+    )]
+    OffTheSet {
+        /// Time of the event.
+        t: f64,
+        /// Name of the event.
+        event: String,
+        /// Name of the group with a residual.
+        constraint: String,
+        /// The residual.
+        residual: f64,
+    },
     /// The observer failed, to store a sample for instance.
     #[error("{0}")]
     Observer(E),
@@ -184,6 +210,8 @@ impl<E> Failure<E> {
             Failure::CorrectionFails { .. } => "correction-fails",
             Failure::ClaimFails { .. } => "claim-fails",
             Failure::Dependent { .. } => "dependent-constraints",
+            Failure::Accumulating { .. } => "accumulating-events",
+            Failure::OffTheSet { .. } => "off-the-constraint-set",
             Failure::Observer(_) => "observer",
         }
     }
@@ -200,6 +228,8 @@ impl<E> Failure<E> {
             | Failure::CorrectionFails { t, .. }
             | Failure::ClaimFails { t, .. }
             | Failure::Dependent { t, .. }
+            | Failure::Accumulating { t, .. }
+            | Failure::OffTheSet { t, .. }
             | Failure::ProjectionNotConverged { t, .. } => Some(t),
             Failure::Observer(_) => None,
         }
@@ -212,6 +242,9 @@ impl<E> Failure<E> {
                 *t = plan.clock(*t);
                 *stiff_since = stiff_since.map(|since| plan.clock(since));
             }
+            Failure::Accumulating { t, limit, .. } => {
+                (*t, *limit) = (plan.clock(*t), plan.clock(*limit));
+            }
             Failure::NonFinite { t, .. }
             | Failure::StepCollapsed { t, .. }
             | Failure::NewtonNotConverged { t, .. }
@@ -220,6 +253,7 @@ impl<E> Failure<E> {
             | Failure::CorrectionFails { t, .. }
             | Failure::ClaimFails { t, .. }
             | Failure::Dependent { t, .. }
+            | Failure::OffTheSet { t, .. }
             | Failure::ProjectionNotConverged { t, .. } => *t = plan.clock(*t),
             Failure::Observer(_) => {}
         }

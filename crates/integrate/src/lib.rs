@@ -31,6 +31,7 @@ pub mod controller;
 pub mod cost;
 pub mod dirac;
 pub mod ensemble;
+pub mod events;
 pub mod exact;
 pub mod failure;
 pub mod feedback_term;

@@ -11,6 +11,7 @@ mod block;
 mod checks;
 pub(crate) mod claims;
 mod estimate;
+mod events;
 mod flow;
 mod independence;
 mod march;
@@ -26,6 +27,7 @@ use attempt::Accepted;
 pub use attempt::REJECTIONS_OF_NEW;
 use block::BlockOutputs;
 use claims::Claims;
+use events::{Steps, Watch, Whole};
 pub use flow::{FlowScratch, flow, flows};
 pub use independence::Independence;
 use march::Wanted;
@@ -65,6 +67,11 @@ pub enum Outcome {
     /// with the claim among [`StepState::failed_claims`]: the run goes on from there over a system
     /// that does not hold it.
     ClaimFailed,
+    /// An event ended the run; the state is there.
+    Event,
+    /// An event set the state, and with it the targets of invariants that it changed: the run goes
+    /// on from there over a system and a map that have these.
+    Reset,
 }
 
 /// Run `plan` from `state` to its end. `state` is new ([`StepState::new`]) or that of an earlier
@@ -161,6 +168,8 @@ struct Engine<'a> {
     /// for good.
     controller: ControllerMemory,
     claims: Claims,
+    /// Functions of events, if there are any.
+    watch: Option<Box<Watch<'a>>>,
     /// Rows that are corrected.
     held: Vec<bool>,
     rates: ConstraintRates,
@@ -260,6 +269,7 @@ impl<'a> Engine<'a> {
                 state,
                 if map.takes_first_stage() { 2 } else { 3 },
             ),
+            watch: Watch::new(system),
             held: system.invariants().corrected_rows(),
             rates: system.invariants().constraint_rates(),
             trial: unmet::Trial::default(),
@@ -292,6 +302,7 @@ impl<'a> Engine<'a> {
         self.check_start()?;
         self.sample_start(observer)?;
         self.begin_claims();
+        self.begin_events();
         let plan = self.plan;
         match &plan.stepping {
             Stepping::Fixed(fixed) => self.run_fixed(fixed, observer),
@@ -305,7 +316,7 @@ impl<'a> Engine<'a> {
         observer: &mut O,
     ) -> Result<Outcome, Failure<O::Error>> {
         if self.state.step < fixed.count() {
-            let h = fixed.length(self.plan.t0, self.state.step);
+            let (h, _) = self.next_equal_step(fixed);
             let StepState { t, x, memory, cost, .. } = &mut *self.state;
             let workspace = &mut Workspace { kept: &mut [], memory, cost, work: &mut self.work };
             let begun = self.map.begin(StepFrom { t: *t, h, x }, workspace);
@@ -322,6 +333,7 @@ impl<'a> Engine<'a> {
             let memory = &self.state.memory;
             let blocks =
                 self.map.blocks().filter(|blocks| !self.needs_stages() && blocks.follows(memory));
+            let blocks = blocks.filter(|_| self.watch.is_none());
             let ended = match blocks
                 .map(|blocks| (blocks, self.block_length(fixed).min(blocks.longest())))
             {
@@ -342,6 +354,14 @@ impl<'a> Engine<'a> {
         Ok(Outcome::Finished)
     }
 
+    /// Length and end of the next of equal steps: what is left of one that an event has cut.
+    fn next_equal_step(&self, fixed: &FixedSteps) -> (f64, f64) {
+        let (step, t, t0) = (self.state.step, self.state.t, self.plan.t0);
+        let t1 = fixed.time(t0, step + 1);
+        let is_whole = self.watch.is_none() || t == fixed.time(t0, step);
+        (if is_whole { fixed.length(t0, step) } else { t1 - t }, t1)
+    }
+
     /// Make one step.
     fn single<O: Observer + ?Sized>(
         &mut self,
@@ -349,7 +369,7 @@ impl<'a> Engine<'a> {
         observer: &mut O,
     ) -> Result<Option<Outcome>, Failure<O::Error>> {
         match self.step(fixed, observer) {
-            Ok(()) => Ok(None),
+            Ok(outcome) => Ok(outcome),
             Err(failure) => self.excuse(failure, observer),
         }
     }
@@ -358,9 +378,35 @@ impl<'a> Engine<'a> {
         &mut self,
         fixed: &FixedSteps,
         observer: &mut O,
-    ) -> Result<(), Failure<O::Error>> {
-        let (step, t, t0) = (self.state.step, self.state.t, self.plan.t0);
-        let (h, t1) = (fixed.length(t0, step), fixed.time(t0, step + 1));
+    ) -> Result<Option<Outcome>, Failure<O::Error>> {
+        let step = self.state.step;
+        let (h, t1) = self.next_equal_step(fixed);
+        self.make_equal_step(fixed, h, t1)?;
+        let whole = Whole { steps: Steps::Fixed(fixed), h, t1 };
+        let (end, h, t1) = match self.event_within(whole)? {
+            Some(0.0) => return self.act().map(Some),
+            Some(theta) if theta < 1.0 => (Some(step), theta * h, theta.mul_add(h, self.state.t)),
+            Some(_) => (Some(step + 1), h, t1),
+            None => (None, h, t1),
+        };
+        self.map.deviations(&self.memory, &mut self.deviations[self.groups..]);
+        if end != Some(step) {
+            self.sample_fixed(fixed, step + 1, t1, observer)?;
+        }
+        self.find_end_field(t1);
+        self.hand_piece((h, t1), false, observer)?;
+        self.accept(end.unwrap_or(step + 1), t1, h);
+        end.map(|_| self.act()).transpose()
+    }
+
+    /// Make a step of equal ones up to its treated result.
+    fn make_equal_step<E>(
+        &mut self,
+        fixed: &FixedSteps,
+        h: f64,
+        t1: f64,
+    ) -> Result<(), Failure<E>> {
+        let t = self.state.t;
         if !self.surrounded_step((t, t1), h)? {
             if self.map.takes_first_stage() {
                 self.first_stage()?;
@@ -371,13 +417,7 @@ impl<'a> Engine<'a> {
         }
         self.field_known = false;
         self.measure_equal_step(fixed.h, h);
-        self.treat(h, t1)?;
-        self.map.deviations(&self.memory, &mut self.deviations[self.groups..]);
-        self.sample_fixed(fixed, step + 1, t1, observer)?;
-        self.find_end_field(t1);
-        self.hand_piece((h, t1), false, observer)?;
-        self.accept(t1, h);
-        Ok(())
+        self.treat(h, t1)
     }
 
     /// Arguments of the map for a step of this length from the state: the step, a place for its
@@ -415,6 +455,7 @@ impl<'a> Engine<'a> {
             let mut wanted =
                 Wanted { h: self.state.controller.h.min(adaptive.longest_step), rejections: 0 };
             let in_loop = self.pieces.is_none()
+                && self.watch.is_none()
                 && !moment.is_some_and(|moment| moment.has_begun(self.state.t));
             if let Some(attempts) = self.map.attempts().filter(|_| in_loop) {
                 let Some(pending) = self.march(adaptive, attempts, moment)? else {
@@ -444,18 +485,29 @@ impl<'a> Engine<'a> {
                 self.controller = before;
             }
             let t1 = adaptive.time(end);
-            self.scales.carried.copy_from_slice(&self.state.scales.carried);
-            self.scales.advance(&self.sizes, &self.errors);
-            if let Err(failure) = self.treat(h, t1)
+            if let Err(failure) = self.conclude_attempt(h, t1)
                 && let Some(outcome) = self.excuse(failure, observer)?
             {
                 return Ok(outcome);
             }
+            let whole = Whole { steps: Steps::Adaptive(adaptive), h, t1 };
+            let event = self.event_within(whole)?;
+            if event == Some(0.0) {
+                return self.act();
+            }
+            let (h, end) = match event.filter(|&theta| theta < 1.0) {
+                Some(theta) => (theta * h, theta.mul_add(h, self.state.elapsed)),
+                None => (h, end),
+            };
+            let t1 = adaptive.time(end);
             let dense = self.sample_adaptive(adaptive, h, end, observer)?;
             self.hand_piece((h, t1), dense, observer)?;
             self.renew_norms(adaptive);
-            self.accept(t1, h);
+            self.accept(self.state.step + 1, t1, h);
             self.state.elapsed = end;
+            if event.is_some() {
+                return self.act();
+            }
             if let Some(outcome) = self.monitor_claims(end >= adaptive.span(), observer)? {
                 return Ok(outcome);
             }
@@ -471,15 +523,21 @@ impl<'a> Engine<'a> {
         self.map.facts().control.expect("steps are controlled by an estimate of their error")
     }
 
-    /// Make x₁ the state.
-    fn accept(&mut self, t1: f64, h: f64) {
+    /// Treat the result of an attempt, which is accepted.
+    fn conclude_attempt<E>(&mut self, h: f64, t1: f64) -> Result<(), Failure<E>> {
+        self.scales.carried.copy_from_slice(&self.state.scales.carried);
+        self.scales.advance(&self.sizes, &self.errors);
+        self.treat(h, t1)
+    }
+
+    /// Make x₁ the state after this number of steps.
+    fn accept(&mut self, step: u64, t1: f64, h: f64) {
         let state = &mut *self.state;
         if let Some(monitor) = self.monitor.as_mut().filter(|monitor| monitor.samples(state.step)) {
             let at = (state.step, state.t, h);
             monitor.sample(self.system, at, &state.x, &mut state.stability, &mut self.work);
         }
         state.controller = self.controller;
-        let step = state.step + 1;
         self.count_deviations();
         self.advance(step, t1);
     }

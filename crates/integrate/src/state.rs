@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::averages::Averages;
 pub use crate::controller::pi::ControllerMemory;
 pub use crate::cost::Cost;
+use crate::events::{EventLog, EventMemory};
 use crate::exact;
 use crate::method::MethodTreatment;
 use crate::plan::{Plan, Stepping};
@@ -82,6 +83,12 @@ pub struct StepState {
     /// Search for steps that stability limits.
     #[serde(default)]
     pub stiffness: Stiffness,
+    /// What is known of the functions of events.
+    #[serde(default)]
+    pub events: Vec<EventMemory>,
+    /// Events that were recorded.
+    #[serde(default)]
+    pub event_log: EventLog,
     /// Averages of outputs that the observer accumulates.
     #[serde(default)]
     pub averages: Vec<Averages>,
@@ -315,6 +322,8 @@ impl StepState {
             stability: StabilityMemory::default(),
             stiffness: Stiffness { since: plan.t0, ..Stiffness::default() },
             averages: Vec::new(),
+            events: Vec::new(),
+            event_log: EventLog::default(),
             memory: Vec::new(),
             before_end: None,
         }
@@ -378,6 +387,8 @@ impl StepState {
             stability,
             stiffness,
             averages,
+            events,
+            event_log,
             memory,
             before_end: _,
         } = other;
@@ -405,6 +416,8 @@ impl StepState {
         self.stability.direction.clone_from(&stability.direction);
         self.stiffness = *stiffness;
         self.averages.clone_from(averages);
+        self.events.clone_from(events);
+        self.event_log.clone_from(event_log);
         self.memory.clone_from(memory);
     }
 

@@ -6,6 +6,7 @@
 
 mod closures;
 
+use crate::events::Events;
 pub use crate::scales::{Role, VectorFamily, Vectors};
 pub use closures::FnSystem;
 use holonome_arithmetic::{Real, products};
@@ -58,6 +59,11 @@ pub trait System: Sync {
     fn invariants(&self) -> &Invariants {
         static NONE: LazyLock<Invariants> = LazyLock::new(Invariants::none);
         &NONE
+    }
+
+    /// Events along the motion; `None` if there are none.
+    fn events(&self) -> Option<&dyn Events> {
+        None
     }
 
     /// F(t, x), of length m.

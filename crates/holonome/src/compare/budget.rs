@@ -138,6 +138,6 @@ fn spent(simulation: &Simulation, most: u64, monitor: &Monitor<'_>) -> Spent {
     Spent {
         steps: pilot.steps,
         spent: pilot.spent,
-        complete: matches!(outcome, Ok(Outcome::Finished)),
+        complete: matches!(outcome, Ok(Outcome::Finished | Outcome::Event)),
     }
 }

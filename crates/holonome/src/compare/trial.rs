@@ -93,8 +93,10 @@ impl Trial {
         let outcome = simulation.run_unstored(plan, &mut state, &mut recorder);
         let wall_seconds = started.elapsed().as_secs_f64();
         let failed = match outcome {
-            Ok(Outcome::Finished) => None,
-            Ok(Outcome::Stopped | Outcome::ClaimFailed) => Some(Failed::stopped(state.t)),
+            Ok(Outcome::Finished | Outcome::Event) => None,
+            Ok(Outcome::Stopped | Outcome::ClaimFailed | Outcome::Reset) => {
+                Some(Failed::stopped(state.t))
+            }
             Err(failure) => Some(Failed::of(&failure)),
         };
         Trial { samples: recorder.samples, state, wall_seconds, failed }

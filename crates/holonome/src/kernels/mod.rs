@@ -36,7 +36,7 @@ pub use map::{CompiledStep, StepSource};
 pub use mending::Mend;
 pub(crate) use monitoring::Monitoring;
 pub use monitoring::WideMonitor;
-pub use system::{CompiledSystem, UnrolledParts, WideRates};
+pub use system::{CompiledSystem, ParametricEvents, UnrolledParts, WideRates};
 pub use tangents::TangentSteps;
 pub(crate) use taylor::Taylor;
 pub use vectors::StateVectors;

@@ -9,6 +9,7 @@ use super::monitoring::{Monitoring, WideMonitor, group, is_small};
 use super::pull::Pull;
 use super::settling::{Settling, settling_tape};
 use super::vectors::{Masses, StateVectors};
+use holonome_integrate::events::Events;
 use holonome_integrate::scales::Vectors;
 use holonome_integrate::system::{Invariants, Mended, Place, System, all_finite};
 use holonome_integrate::treatment::correction::largest_innovation;
@@ -37,6 +38,20 @@ pub struct CompiledSystem {
     unrolled: Option<UnrolledParts>,
     /// Jacobian of the field, for methods that solve with it.
     field_jacobian: Option<FieldJacobian>,
+    /// Events along the motion.
+    events: Option<Box<dyn ParametricEvents>>,
+}
+
+/// Events with the parameters of a model.
+pub trait ParametricEvents: Events + Parametric + Send {
+    /// Copy in a box.
+    fn boxed(&self) -> Box<dyn ParametricEvents>;
+}
+
+impl Clone for Box<dyn ParametricEvents> {
+    fn clone(&self) -> Box<dyn ParametricEvents> {
+        (**self).boxed()
+    }
 }
 
 /// Parts that a system has besides if its formulas are unrolled.
@@ -121,6 +136,7 @@ impl CompiledSystem {
                 depends_on_time,
             }),
             field_jacobian: None,
+            events: None,
         }
     }
 
@@ -153,12 +169,18 @@ impl CompiledSystem {
             invariants: Arc::new(invariants),
             unrolled: None,
             field_jacobian: None,
+            events: None,
         }
     }
 
     /// This system with the Jacobian of its field.
     pub fn with_field_jacobian(self, jacobian: FieldJacobian) -> CompiledSystem {
         CompiledSystem { field_jacobian: Some(jacobian), ..self }
+    }
+
+    /// This system with events.
+    pub fn with_events(self, events: Option<Box<dyn ParametricEvents>>) -> CompiledSystem {
+        CompiledSystem { events, ..self }
     }
 
     /// This system, with `base` as the field without the term of feedback.
@@ -295,6 +317,7 @@ impl Parametric for CompiledSystem {
         self.untreated.rebind(parameters);
         self.pull.rebind(parameters);
         self.field_jacobian.rebind(parameters);
+        self.events.rebind(parameters);
         self.rebind_invariants(parameters);
         self.masses.rebind(parameters);
         if let Some(UnrolledParts { derivative, settled, .. }) = &mut self.unrolled {
@@ -350,6 +373,10 @@ impl UnrolledParts {
 }
 
 impl System for CompiledSystem {
+    fn events(&self) -> Option<&dyn Events> {
+        self.events.as_ref().map(|events| &**events as &dyn Events)
+    }
+
     fn dim(&self) -> usize {
         self.vectors().dim()
     }

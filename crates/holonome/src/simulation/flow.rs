@@ -295,10 +295,11 @@ impl Map<'_> {
         }
         let from = From { parameters, x, reference: None };
         trajectory.restart(plan, from);
-        let Trajectory { system, step, program, state, .. } = trajectory;
+        let Trajectory { system, step, program, state, gains, rate } = trajectory;
         let running = Running {
             groups,
             parts: (program.as_ref(), step, system),
+            gains: (gains, *rate),
             from,
             without: &|state| without_failed(problem, options, groups, state),
         };

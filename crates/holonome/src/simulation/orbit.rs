@@ -164,10 +164,10 @@ fn distances(
     let mut comparer =
         Comparer::new((&run.recorded, &run.problem.model), output, &run.plan, watch)?;
     match other.run_unstored(&plan, &mut other.state().clone(), &mut comparer) {
-        Ok(Outcome::Finished) => {
+        Ok(Outcome::Finished | Outcome::Event) => {
             Ok(Some(Distances { families: comparer.families(), far: comparer.far }))
         }
-        Ok(Outcome::Stopped | Outcome::ClaimFailed) => Ok(None),
+        Ok(Outcome::Stopped | Outcome::ClaimFailed | Outcome::Reset) => Ok(None),
         Err(failure) => Err(Error::Failed {
             failure: Box::new(failure),
             monitored: None,

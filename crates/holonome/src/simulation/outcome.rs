@@ -1,6 +1,7 @@
 //! Outcome of a run: its summary, and warnings.
 
 use super::Simulation;
+use crate::events::EventTable;
 use crate::recording::variables;
 use crate::summary::{Drifts, FinalState, RunCost, RunPenalty, Stability, Summary};
 use holonome_integrate::method::{Method, MethodTreatment, Scheme};
@@ -31,6 +32,12 @@ impl Simulation {
         }
     }
 
+    /// The events that the run has recorded.
+    fn event_tables(&self) -> Vec<EventTable> {
+        let log = &self.trajectory.state.event_log;
+        EventTable::all(&self.problem.model, log, &self.recorded)
+    }
+
     pub(super) fn summary(
         &self,
         out: Option<PathBuf>,
@@ -53,6 +60,8 @@ impl Simulation {
                 .measuring
                 .as_ref()
                 .map_or(Vec::new(), |measuring| measuring.tables(&self.trajectory.state.averages)),
+            events: self.event_tables(),
+            ended_by: None,
             cost: RunCost::new(&self.trajectory.state.cost, wall_seconds),
             out,
             gain: self.gain_text.clone(),

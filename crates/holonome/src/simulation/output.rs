@@ -8,6 +8,7 @@ use super::stepping::{Running, without_failed};
 use super::{From, Trajectory};
 use crate::arrays::Array;
 use crate::error::Error;
+use crate::events::EventTable;
 use crate::interpolant::Interpolant;
 use crate::monitored::Monitored;
 use crate::options::RunOptions;
@@ -21,6 +22,7 @@ use holonome_integrate::failure::Failure;
 use holonome_integrate::observer::Control;
 use holonome_integrate::run::Outcome;
 use holonome_integrate::state::StepState;
+use holonome_integrate::system::System;
 use holonome_model::treatment::InvariantKind;
 use holonome_words::option;
 use serde_json::{Map, Value};
@@ -190,7 +192,7 @@ impl Simulation {
             multipliers,
             ..
         } = self;
-        let Trajectory { system, step, program, state, .. } = trajectory;
+        let Trajectory { system, step, program, state, gains, rate } = trajectory;
         let (of_run, recorded) = (
             (&*plan, &groups[..], &**system),
             (&*recorded, measuring.as_ref(), multipliers.as_ref()),
@@ -201,6 +203,7 @@ impl Simulation {
         let running = Running {
             groups,
             parts: (program.as_ref(), step, system),
+            gains: (gains, *rate),
             from: From { parameters: &model.parameter_values, x: &model.initial, reference: None },
             without: &|state| without_failed(problem, options, groups, state),
         };
@@ -208,8 +211,12 @@ impl Simulation {
         let outcome = running.run(plan, state, &mut recorder);
         let undefined = recorder.undefined;
         let path = output.path().map(Path::to_path_buf);
-        let finished = matches!(outcome, Ok(Outcome::Finished));
+        let ended = matches!(outcome, Ok(Outcome::Event));
+        let finished = ended || matches!(outcome, Ok(Outcome::Finished));
         let mut summary = self.summary(path.clone(), started.elapsed().as_secs_f64(), !finished);
+        if ended {
+            summary.ended_by = self.last_event();
+        }
         let monitored = self.warn_of_results(&mut summary, &undefined);
         match outcome {
             Err(failure) => {
@@ -286,7 +293,9 @@ impl Simulation {
             let ending = || self.ending(Status::Interrupted, summary);
             return output.finish(Status::Interrupted, summary, ending);
         }
-        summary.warnings.extend(self.thin_samples(output));
+        if summary.ended_by.is_none() {
+            summary.warnings.extend(self.thin_samples(output));
+        }
         output.finish(Status::Finished, summary, || self.ending(Status::Finished, summary))?;
         if !self.options.error {
             return Ok(());
@@ -302,6 +311,13 @@ impl Simulation {
         output.finish(Status::Finished, summary, || self.ending(Status::Finished, summary))
     }
 
+    /// Name of the event at which the run is.
+    fn last_event(&self) -> Option<String> {
+        let rules = self.trajectory.system.events()?.rules();
+        let last = self.trajectory.state.event_log.iter().last()?;
+        Some(rules[last.rule].name.clone())
+    }
+
     /// What attributes and groups tell of a run that has ended.
     fn ending(&self, status: Status, summary: &Summary) -> (Map<String, Value>, Vec<Group>) {
         let Summary { t, steps, drift, error, cost, warnings, .. } = summary;
@@ -309,7 +325,8 @@ impl Simulation {
         let ending = Ending { status, t, steps, drift, error, cost, warnings };
         let measures = self.measuring.iter().flat_map(|measuring| &measuring.measures);
         let groups = measures.zip(&summary.measures).filter_map(|(of, table)| of.group(table));
-        (ending.attributes(), groups.collect())
+        let events = summary.events.iter().filter(|table| !table.t.is_empty());
+        (ending.attributes(), groups.chain(events.map(EventTable::group)).collect())
     }
 
     /// Thin the default samples of a finished run if they are more than its steps, whose number was

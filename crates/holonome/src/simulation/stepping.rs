@@ -6,6 +6,7 @@ use crate::error::Error;
 use crate::options::RunOptions;
 use crate::problem::Problem;
 use crate::store::StoreError;
+use holonome_integrate::events::EventMemory;
 use holonome_integrate::failure::Failure;
 use holonome_integrate::method::MethodTreatment;
 use holonome_integrate::observer::Observer;
@@ -24,11 +25,12 @@ impl Simulation {
         state: &mut StepState,
         observer: &mut O,
     ) -> Result<Outcome, Failure<O::Error>> {
-        let Trajectory { system, step, program, .. } = &self.trajectory;
+        let Trajectory { system, step, program, gains, rate, .. } = &self.trajectory;
         let model = &self.problem.model;
         Running {
             groups: &self.groups,
             parts: (program.as_ref(), step, system),
+            gains: (gains, *rate),
             from: From { parameters: &model.parameter_values, x: &model.initial, reference: None },
             without: &|state| without_failed(&self.problem, &self.options, &self.groups, state),
         }
@@ -78,6 +80,8 @@ impl Observer for NoObserver {
 pub(crate) struct Running<'a> {
     pub groups: &'a [InvariantGroup],
     pub parts: Parts<'a>,
+    /// Gains of a feedback term, and its rate; see [`Trajectory`].
+    pub gains: (&'a [f64], Option<f64>),
     pub from: From<'a>,
     /// Makes the simulation without the claims that have failed in a state.
     pub without: &'a (dyn Fn(&StepState) -> Result<Arc<Simulation>, Error> + Sync),
@@ -92,21 +96,47 @@ impl Running<'_> {
         state: &mut StepState,
         observer: &mut O,
     ) -> Result<Outcome, Failure<O::Error>> {
+        let bound = |mut copy: Trajectory, state: &StepState| {
+            copy.rebind(plan, self.from, state);
+            copy
+        };
+        let is_reset = state.events.iter().any(EventMemory::has_reset);
+        let mut reset = is_reset.then(|| bound(self.copy(state), state));
         loop {
             let holds_all =
                 state.failed_claims.is_empty() || plan.method.treatment == MethodTreatment::Plain;
-            let outcome = if holds_all {
-                run_method(self.parts, plan, state, observer)?
-            } else {
+            let outcome = if !holds_all {
                 let left =
                     (self.without)(state).map_err(|_| claim_fails(plan, self.groups, state))?;
                 let mut rest = left.trajectory.clone();
                 rest.rebind(plan, self.from, state);
                 run_method(rest.parts(), plan, state, observer)?
+            } else {
+                let parts = reset.as_ref().map_or(self.parts, Trajectory::parts);
+                run_method(parts, plan, state, observer)?
             };
-            if outcome != Outcome::ClaimFailed {
-                return Ok(outcome);
+            match outcome {
+                Outcome::ClaimFailed => {}
+                Outcome::Reset => {
+                    let copy = reset.take().unwrap_or_else(|| self.copy(state));
+                    reset = Some(bound(copy, state));
+                }
+                _ => return Ok(outcome),
             }
+        }
+    }
+
+    /// A trajectory with these parts, for other targets.
+    fn copy(&self, state: &StepState) -> Trajectory {
+        let (program, step, system) = self.parts;
+        let (gains, rate) = self.gains;
+        Trajectory {
+            system: Arc::new(system.clone()),
+            step: step.clone(),
+            program: program.cloned(),
+            gains: gains.to_vec(),
+            rate,
+            state: state.clone(),
         }
     }
 }

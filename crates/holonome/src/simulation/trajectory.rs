@@ -91,7 +91,7 @@ impl Trajectory {
             program.rebind_for(plan, &Start { parameters, targets, x });
         }
         let system = &*self.system;
-        if system.is_divided() {
+        if system.is_divided() || system.events().is_some() {
             return false;
         }
         let mut along = |map: &dyn StepMap| {

@@ -377,10 +377,11 @@ impl<'a> Worker<'a> {
         }
         let from = From { parameters, x, reference: sweep.reference.as_deref() };
         trajectory.restart(plan, from);
-        let Trajectory { system, step, program, state, .. } = trajectory;
+        let Trajectory { system, step, program, state, gains, rate } = trajectory;
         let running = Running {
             groups: &simulation.groups,
             parts: (program.as_ref(), step, system),
+            gains: (gains, *rate),
             from,
             without: &|state| sweep.without_failed(state),
         };

@@ -143,13 +143,7 @@ impl Engine<'_> {
             let [next, last_error] = controller.next([before, last_error], judged);
             if accepted {
                 self.controller = ControllerMemory { h: next, last_error };
-                let facts = self.map.facts();
-                let end_field = facts.end_field.filter(|_| facts.ends_with_field);
-                let end_field = end_field.filter(|_| !self.treatment.moves_the_state());
-                self.field_known = end_field.is_some();
-                if let Some(place) = end_field {
-                    self.field.copy_from_slice(&self.stages[place]);
-                }
+                self.take_end_field();
                 return Ok(Accepted { h: length, end });
             }
             rejections += 1;
@@ -177,6 +171,24 @@ impl Engine<'_> {
             old_norm(if is_blurred { 0.0 } else { norm })
         }));
         self.norms.extend(floors);
+    }
+
+    /// Make a step of the length `h`, which is no longer than an accepted one.
+    pub(super) fn make_attempt(&mut self, h: f64) {
+        self.length(h, Norms::Own);
+        self.attempt(h, Norms::Own);
+        self.take_end_field();
+    }
+
+    /// Keep the field at the end of an attempt, if the attempt knows it and x₁ stays.
+    fn take_end_field(&mut self) {
+        let facts = self.map.facts();
+        let end_field = facts.end_field.filter(|_| facts.ends_with_field);
+        let end_field = end_field.filter(|_| !self.treatment.moves_the_state());
+        self.field_known = end_field.is_some();
+        if let Some(place) = end_field {
+            self.field.copy_from_slice(&self.stages[place]);
+        }
     }
 
     /// Attempt a step of the length `h` only for the errors of its vectors.

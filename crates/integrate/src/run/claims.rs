@@ -130,6 +130,13 @@ impl Engine<'_> {
         }
     }
 
+    /// Store the state after a reset: there is no way back to before it.
+    pub(super) fn keep_tested_after_reset(&mut self) {
+        if self.claims.takes_back {
+            self.state.keep_tested();
+        }
+    }
+
     /// Length of a step, or of the next one.
     pub(super) fn step_length(&self) -> f64 {
         self.plan.fixed_step().unwrap_or(self.state.controller.h)

@@ -312,6 +312,46 @@ pub struct Rolling {
     pub is_homogeneous: bool,
 }
 
+/// A function of the state whose zeros along the motion are events.
+#[derive(Clone, Debug)]
+pub struct Event {
+    /// The function, a scalar for each member.
+    pub quantity: Quantity,
+    /// Sign of its rate at a crossing that counts; 0 if both do.
+    pub direction: i8,
+    /// Number of crossings from one at which it acts to the next.
+    pub every: u64,
+    /// What it does.
+    pub action: EventAction,
+}
+
+/// What an event does.
+#[derive(Clone, Debug)]
+pub enum EventAction {
+    /// It is recorded.
+    Record,
+    /// It is recorded, and ends the run.
+    Stop,
+    /// It sets components of the state.
+    Reset(Vec<Reset>),
+    /// An impact: the momenta get what turns the rate of the function around.
+    Impact {
+        /// Part of the rate that is left, one for each member.
+        restitution: Functional,
+        /// Coefficient of friction, if there is any.
+        friction: Option<Functional>,
+    },
+}
+
+/// Values that an event gives to components of the state.
+#[derive(Clone, Debug)]
+pub struct Reset {
+    /// The values, of the state before; as many for each member of the event.
+    pub values: Functional,
+    /// Component of the state that each of them is given to.
+    pub places: Vec<u32>,
+}
+
 /// Name of the integral H − H₀ − ∫(Q·q' + H_t) dt of a model with forces.
 pub const ENERGY_BALANCE: &str = "energy balance";
 
@@ -410,6 +450,8 @@ pub struct Model {
     pub observables: Vec<Quantity>,
     /// Quantities averaged along a run.
     pub measures: Vec<Measured>,
+    /// Events, impacts among them, in the file's order.
+    pub events: Vec<Event>,
     /// Knots of interpolations over the time, those of observables included.
     pub knots: Vec<Knots>,
     /// Options of runs that the model suggests.

@@ -40,8 +40,11 @@ pub struct Statement {
     /// Shape of a variable.
     pub shape: ShapeExpr,
     /// Its expressions from left to right: the value, both sides of an equation, or the quantity
-    /// and the numbers of a statistic. Without an initial value there are none.
+    /// and the numbers of a statistic; behind an equation, what an event sets and to which value, in
+    /// turn. Without an initial value there are none.
     pub values: Vec<Expr>,
+    /// Its words: `rising`, `stop`.
+    pub words: Vec<Name>,
     /// Its clauses: the word and the value of each.
     pub clauses: Vec<(&'static str, Expr)>,
 }
@@ -59,8 +62,14 @@ impl Statement {
             reference: Name { text: String::new(), span },
             shape: ShapeExpr::Scalar,
             values: Vec::new(),
+            words: Vec::new(),
             clauses: Vec::new(),
         }
+    }
+
+    /// True if it holds this word.
+    pub fn says(&self, word: &str) -> bool {
+        self.words.iter().any(|said| said.text == word)
     }
 
     /// Value of the clause that begins with `word`.

@@ -70,6 +70,17 @@ fn dump_statement(statement: &Statement, text: &mut String) {
                 text.push_str(&format!(" {}{over}", statement.reference.text));
                 expressions.extend(values.by_ref().map(|value| ("", value)));
             }
+            StatementPart::Word(words) => {
+                let said = words.iter().filter(|word| statement.says(word));
+                said.for_each(|word| text.push_str(&format!(" {word}")));
+            }
+            StatementPart::Action => {
+                let said = ["stop", "record"].into_iter().filter(|word| statement.says(word));
+                said.for_each(|word| text.push_str(&format!(" : {word}")));
+                while let (Some(place), Some(value)) = (values.next(), values.next()) {
+                    expressions.extend([("set ", place), ("-> ", value)]);
+                }
+            }
             StatementPart::Clauses(words) => {
                 let said = words.iter().filter_map(|word| Some((*word, statement.clause(word)?)));
                 expressions.extend(said);

@@ -38,6 +38,10 @@ pub enum StatementPart {
     Statistic,
     /// `WORD EXPR` for some of these words, in any order. They are names elsewhere.
     Clauses(&'static [&'static str]),
+    /// One of these words, or nothing. They are names elsewhere.
+    Word(&'static [&'static str]),
+    /// `: stop`, `: record` or `: VAR -> EXPR, …`, or nothing.
+    Action,
     /// `"file"`, the path of the thing named here.
     Path(&'static str),
     /// `OPTION = EXPR`, or `method = TEXT` up to the end of the line.
@@ -100,6 +104,7 @@ const CONSTRAINT: Meaning = Label("a constraint, not a value", "not a value");
 const FORCE: Meaning = Label("a force, not a value", "not a value");
 const MEASURE: Meaning =
     Label("a measure, known when the run is over", "not a value along the motion");
+const EVENT: Meaning = Label("an event, not a value", "not a value");
 const VELOCITY: Meaning = Label("only the label of an initial velocity", "not a variable");
 
 statements! {
@@ -121,6 +126,10 @@ statements! {
         [Name, Family, Equation], CONSTRAINT, ["constrain", "constraints", "cons", "subject"];
     Rolling "rolling" "rolling NAME : EXPR = EXPR",
         [Name, Family, Equation], CONSTRAINT, ["nonholonomic", "rolls", "no_slip"];
+    Event "event" "event NAME : EXPR = 0 rising every K : VAR -> EXPR",
+        [Name, Family, Equation, Word(&["rising", "falling"]), Clauses(&["every"]), Action], EVENT, ["on_event", "trigger", "section", "poincare"];
+    Impact "impact" "impact NAME : EXPR = 0 restitution EXPR friction EXPR",
+        [Name, Family, Equation, Clauses(&["restitution", "friction"])], EVENT, ["collision", "bounce", "contact"];
     Integral "integral" "integral NAME = EXPR",
         [Name, Family, Value], Definition, ["invariant", "conserved", "conserve", "first_integral"];
     State "state" "state NAME : SHAPE = EXPR",
@@ -157,6 +166,13 @@ impl StatementRow {
     /// True if indices follow the coordinate, as they do not follow that of a momentum.
     pub(super) fn has_indexed_coordinate(&self) -> bool {
         self.parts.windows(2).any(|pair| matches!(pair, [Of(_), Indices(_)]))
+    }
+
+    /// True if a word may follow an equation, so that a name after a number is no factor of it.
+    pub(super) fn goes_on_behind_equation(&self) -> bool {
+        self.parts
+            .windows(2)
+            .any(|pair| pair[0] == Equation && matches!(pair[1], Word(_) | Clauses(_)))
     }
 
     /// True if an expression follows the word, and no name.

@@ -6,7 +6,9 @@
 //! Q(q, −q', −P, −s). So every method that takes the model takes the reversed one, and a step of it
 //! is the step −h of the model. For a vector field the reversed one is −X(x, −s).
 
-use crate::elaborate::model::{Dynamics, Force, Measured, Model, Quantity, Redundancy, Rolling};
+use crate::elaborate::model::{
+    Dynamics, Event, Force, Measured, Model, Quantity, Redundancy, Rolling,
+};
 use crate::functional::{Functional, Source, Stretches, Term};
 use crate::graph::{Graph, Input, Node};
 use crate::syntax::span::Span;
@@ -37,6 +39,12 @@ pub fn reversed(model: &Model) -> Model {
     };
     let measure =
         |measure: &Measured| Measured { quantity: quantity(&measure.quantity), ..measure.clone() };
+    // What rises along the motion falls along the reversed one. Those that set the state are refused.
+    let event = |event: &Event| Event {
+        quantity: quantity(&event.quantity),
+        direction: -event.direction,
+        ..event.clone()
+    };
     let mut reversed = Model {
         reversed: true,
         t0: 0.0 - model.t0,
@@ -52,6 +60,7 @@ pub fn reversed(model: &Model) -> Model {
         integrals: quantities(&model.integrals),
         observables: quantities(&model.observables),
         measures: model.measures.iter().map(measure).collect(),
+        events: model.events.iter().map(event).collect(),
         ..model.clone()
     };
     model.turn_momenta(&mut reversed.initial);

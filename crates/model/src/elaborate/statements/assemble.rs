@@ -209,6 +209,8 @@ impl Elaborator<'_> {
         let measures = formulas.measures.iter();
         let measures: Vec<Option<Measured>> =
             measures.map(|measure| lowering.measure(measure, &first.values)).collect();
+        let events = formulas.events.iter();
+        let events: Vec<Option<_>> = events.map(|e| lowering.event(e, &first.values)).collect();
         let run = formulas.run.iter();
         let run: Vec<Option<_>> = run.map(|d| lowering.run_default(d, &first.values)).collect();
         let FormulaLowering { mut findings, cutoffs, .. } = lowering;
@@ -231,6 +233,7 @@ impl Elaborator<'_> {
             integrals: integrals?,
             observables: observables?,
             measures: measures.into_iter().collect::<Option<_>>()?,
+            events: events.into_iter().collect::<Option<_>>()?,
             run: run.into_iter().collect::<Option<_>>()?,
             knots: self.known_knots(),
             sizes: self.known_sizes(),

@@ -113,7 +113,7 @@ pub(super) fn forces(
 }
 
 /// State component that each output of a functional of bare components is.
-fn places(of: &Functional) -> Vec<u32> {
+pub(super) fn places(of: &Functional) -> Vec<u32> {
     let mut places = vec![0; of.outputs];
     for term in &of.terms {
         for row in term.table.each() {

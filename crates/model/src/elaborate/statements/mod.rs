@@ -3,6 +3,7 @@
 mod assemble;
 mod cutoff;
 mod declare;
+mod events;
 mod families;
 mod forces;
 mod formulas;
@@ -40,6 +41,7 @@ struct CheckedFormulas {
     integrals: Vec<CheckedFormula>,
     observables: Vec<CheckedFormula>,
     measures: Vec<CheckedMeasure>,
+    events: Vec<CheckedEvent>,
     run: Vec<CheckedDefault>,
 }
 
@@ -67,6 +69,27 @@ struct CheckedMeasure {
     numbers: Vec<Ex>,
     every: Option<Ex>,
     from: Option<Ex>,
+}
+
+/// An `event` or `impact` that has been checked but not lowered.
+struct CheckedEvent {
+    quantity: CheckedFormula,
+    direction: i8,
+    /// The K of `every K`.
+    every: Option<Ex>,
+    action: CheckedAction,
+}
+
+/// What an event does.
+enum CheckedAction {
+    Record,
+    Stop,
+    /// Components of the state, and what they are set to.
+    Reset(Vec<(Ex, Ex)>),
+    Impact {
+        restitution: Ex,
+        friction: Option<Ex>,
+    },
 }
 
 /// A `run` statement that has been checked but not lowered.
@@ -122,6 +145,9 @@ impl Elaborator<'_> {
             StatementKind::Integral => formulas.integrals.extend(self.quantity(number)),
             StatementKind::Observe => formulas.observables.extend(self.quantity(number)),
             StatementKind::Measure => formulas.measures.extend(self.measure(number)),
+            StatementKind::Event | StatementKind::Impact => {
+                formulas.events.extend(self.event(number))
+            }
             StatementKind::Run => formulas.run.extend(self.run_default(number)),
             StatementKind::Let
                 if statement.parameters.is_empty() && self.declares(&statement.name) =>

@@ -62,7 +62,11 @@ impl FormulaLowering<'_> {
         lowered.into_iter().collect()
     }
 
-    fn quantity(&mut self, purpose: Purpose, checked: &CheckedFormula) -> Option<Quantity> {
+    pub(super) fn quantity(
+        &mut self,
+        purpose: Purpose,
+        checked: &CheckedFormula,
+    ) -> Option<Quantity> {
         let CheckedFormula { name, set, value } = checked;
         let lowered = self.lower_fixed(purpose, set, value)?;
         let names = &self.context.index_names;

@@ -202,6 +202,13 @@ impl Parser<'_> {
 
     /// Reads `: EXPR = EXPR`, both sides of an equation.
     pub(super) fn equation(&mut self, name: &Name) -> Parsed<[Expr; 2]> {
+        self.in_bound = self.row.goes_on_behind_equation();
+        let sides = self.both_sides(name);
+        self.in_bound = false;
+        sides
+    }
+
+    fn both_sides(&mut self, name: &Name) -> Parsed<[Expr; 2]> {
         if self.eat(TokenKind::Colon).is_none() && self.is_colon_forgotten(name)? {
             let left = self.expression()?;
             // Mistakes that follow from the missing ':' are not reported: `constraint rod = a - b`
@@ -249,17 +256,21 @@ impl Parser<'_> {
     /// refused.
     fn sides(&mut self, expr: Expr) -> Parsed<[Expr; 2]> {
         let (text, span, word) = (self.shown(&expr), expr.span, self.row.word);
+        let a = if word.starts_with(['e', 'i']) { "an" } else { "a" };
         match expr.kind {
             ExprKind::Binary(BinaryOperator::Equal, at, left, right) => {
-                let message = format!("a {word} is an equation, not a comparison");
+                let message = format!("{a} {word} is an equation, not a comparison");
                 self.report(Diagnostic::error(message, at, "expected '='").help("write '='"));
                 Ok([*left, *right])
             }
             ExprKind::Binary(operator, at, ..) if operator.is_comparison() => {
-                let message = format!("a {word} is an equation, not an inequality");
-                let help = format!(
-                    "{word}s hold with '=' only; a penalty in the Hamiltonian can keep a system on one side"
-                );
+                let message = format!("{a} {word} is an equation, not an inequality");
+                let help = match self.row.goes_on_behind_equation() {
+                    true => "it is where a function crosses zero: write EXPR = 0".to_string(),
+                    false => format!(
+                        "{word}s hold with '=' only; a penalty in the Hamiltonian can keep a system on one side"
+                    ),
+                };
                 self.fail(Diagnostic::error(message, at, "expected '='").help(help))
             }
             _ => {
@@ -314,6 +325,44 @@ impl Parser<'_> {
             statement.clauses.push((word, value?));
         }
         Ok(())
+    }
+
+    /// Reads what an event does, behind a colon.
+    pub(super) fn action(&mut self, statement: &mut Statement) -> Parsed<()> {
+        if self.eat(TokenKind::Colon).is_none() {
+            return Ok(());
+        }
+        if self.kind() == TokenKind::End {
+            return self.nothing_follows();
+        }
+        if ["stop", "record"].contains(&self.word()) && self.kind_after(1) == TokenKind::End {
+            statement.words.push(self.take_name());
+            return Ok(());
+        }
+        loop {
+            if self.kind() != TokenKind::Name {
+                return self.unexpected("'stop', 'record' or a variable");
+            }
+            let place = self.place()?;
+            let is_arrow =
+                self.kind() == TokenKind::Minus && self.kind_after(1) == TokenKind::Greater;
+            if !is_arrow {
+                let message = format!("an event sets '{}' by an arrow", self.shown(&place));
+                let finding = Diagnostic::error(message, self.span(), "expected '->'");
+                let help = format!(
+                    "write event NAME : EXPR = 0 : {} -> EXPR; or `stop`, or `record`",
+                    self.shown(&place)
+                );
+                return self.fail(finding.help(help));
+            }
+            self.advance();
+            self.advance();
+            let value = self.present_expression()?;
+            statement.values.extend([place, value]);
+            if self.eat(TokenKind::Comma).is_none() {
+                return Ok(());
+            }
+        }
     }
 
     /// Reads the path of a file, between double quotes.

@@ -42,6 +42,12 @@ impl Parser<'_> {
             StatementPart::Equation => statement.values.extend(self.equation(&statement.name)?),
             StatementPart::Statistic => self.statistic(statement)?,
             StatementPart::Clauses(words) => self.clauses(words, statement)?,
+            StatementPart::Word(words) => {
+                if words.contains(&self.word()) {
+                    statement.words.push(self.take_name());
+                }
+            }
+            StatementPart::Action => self.action(statement)?,
             StatementPart::Path(owner) => statement.reference = self.path(owner)?,
             StatementPart::Setting => self.setting(statement)?,
         }

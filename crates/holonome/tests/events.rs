@@ -1,0 +1,304 @@
+//! Events: their times against closed forms and a series of 22 digits, by every kind of step; what
+//! they do to the state; where there is none; a run that is stopped and goes on.
+
+#![allow(clippy::excessive_precision, reason = "the references are as they were computed")]
+
+mod common;
+
+use common::{Finished, options, run};
+use holonome::{Control, Error, EventTable, Problem, Resumed, RunOptions, Simulation, prepare};
+
+/// One method of each kind: adaptive, explicit, compiled collocation, series, splitting, implicit,
+/// projected; with the error that its tolerance or step leaves over some periods.
+const METHODS: [(&str, f64); 8] = [
+    ("", 1e-7),
+    ("--method plain:dop853 --rtol 1e-12", 1e-10),
+    ("--method corrected:gauss16 --rtol 1e-12", 1e-10),
+    ("--method corrected:taylor --rtol 1e-13", 1e-10),
+    ("--method yoshida8(stormer-verlet-a) --step 0.02", 1e-8),
+    ("--method gauss8 --step 0.1", 1e-8),
+    ("--method projection:rk4 --step 0.01", 1e-6),
+    ("--method radau5 --rtol 1e-10", 1e-6),
+];
+
+fn finished(text: &str, with: &str) -> Finished {
+    run(text.parse().unwrap(), options(with)).unwrap_or_else(|error| panic!("{with}: {error}"))
+}
+
+fn failure(text: &str, with: &str) -> String {
+    match run(text.parse().unwrap(), options(with)) {
+        Err(Error::Failed { failure, .. }) => failure.to_string(),
+        Err(error) => panic!("{with}: {error}"),
+        Ok(_) => panic!("{with}: it did not fail"),
+    }
+}
+
+fn table<'a>(of: &'a Finished, name: &str) -> &'a EventTable {
+    of.summary.events.iter().find(|table| table.name == name).unwrap()
+}
+
+fn column(table: &EventTable, name: &str) -> Vec<f64> {
+    table.columns.iter().find(|column| column.name == name).unwrap().values.clone()
+}
+
+fn assert_near(found: &[f64], expected: &[f64], tolerance: f64, with: &str) {
+    assert_eq!(found.len(), expected.len(), "{with}: {found:?}");
+    for (found, expected) in found.iter().zip(expected) {
+        assert!((found - expected).abs() <= tolerance, "{with}: {found} is not {expected}");
+    }
+}
+
+#[test]
+fn a_section_of_henon_and_heiles() {
+    // Times, q2 and p2 where q1 rises through 0 (mpmath 1.3, `odefun` with tolerance 1e-22).
+    const T: [f64; 4] =
+        [6.44091489814449899, 12.8794361494018115, 19.4205434622945071, 25.8175890642585713];
+    const Q2: [f64; 4] =
+        [0.0142625488784569572, 0.0946421828857927859, 0.257651898444080661, 0.404230616528148576];
+    let text = "
+        coordinate q : R^2 = (0, 0.1)
+        momentum p of q = (0.4, 0.1)
+        hamiltonian dot(p, p)/2 + dot(q, q)/2 + q.x^2*q.y - q.y^3/3
+        event section : q.x = 0 rising : record
+        observe height = q.y";
+    for (method, tolerance) in METHODS {
+        let run = finished(text, &format!("--until 30 {method}"));
+        let table = table(&run, "section");
+        assert_near(&table.t, &T, tolerance, method);
+        assert_near(&column(table, "height"), &Q2, tolerance, method);
+        // Found to round-off, whatever the step's error: the function is 0 there.
+        let q = column(table, "q");
+        assert!(q.chunks(2).all(|q| q[0].abs() < 1e-14), "{method}: {q:?}");
+    }
+}
+
+#[test]
+fn a_bouncing_ball_meets_the_closed_form() {
+    let text = "
+        parameter g = 9.81
+        parameter e = 0.9
+        coordinate q : R^2 = (0, 1)
+        momentum p of q = (1, 0)
+        hamiltonian dot(p, p)/2 + g*q.y
+        impact ground : q.y = 0 restitution e";
+    let (g, e) = (9.81_f64, 0.9);
+    let (mut t, mut v, mut times) = ((2.0 / g).sqrt(), (2.0 * g).sqrt(), Vec::new());
+    while t < 5.0 {
+        times.push(t);
+        v *= e;
+        t += 2.0 * v / g;
+    }
+    // The motion between impacts is a polynomial of degree 2, which all of these follow exactly; each
+    // impact adds some roundings.
+    for (method, _) in METHODS {
+        let run = finished(text, &format!("--until 5 {method}"));
+        assert_near(&table(&run, "ground").t, &times, 1e-13, method);
+        // The target of H is taken anew at every impact.
+        assert!(run.summary.drift.iter().all(|drift| drift.max < 1e-12), "{method}");
+    }
+}
+
+#[test]
+fn an_elastic_impact_on_the_constraint_set_turns_a_pendulum_around() {
+    let text = "
+        coordinate q : R^2 = (0, -1)
+        momentum p of q = (1.7, 0)
+        hamiltonian dot(p, p)/2 + 1.3*q.y
+        constraint rod : dot(q, q) = 1
+        impact wall : q.x = 0.6 restitution 1";
+    for method in ["", "--method rattle --step 0.01", "--method corrected:gauss16"] {
+        let first = finished(text, &format!("--until 2 {method}"));
+        let hit = table(&first, "wall").t[0];
+        // Reversed exactly, it is back at its start after the same time; RATTLE up to the part of a
+        // step, as it is cut differently on the way back.
+        let tolerance = if method.contains("rattle") { 1e-6 } else { 1e-8 };
+        let back = finished(text, &format!("--until {} {method}", 2.0 * hit));
+        assert_near(&back.state(), &[0.0, -1.0, -1.7, 0.0], tolerance, method);
+        let constraints = back.summary.drift.iter().filter(|drift| drift.name == "rod");
+        assert!(constraints.clone().all(|drift| drift.max < 1e-14), "{method}");
+    }
+}
+
+#[test]
+fn friction_acts_in_the_plane_of_contact() {
+    let ball = |friction: f64| {
+        format!(
+            "coordinate r : R^3 = (0, 0, 0.5)
+             momentum p of r = (3, 4, -1)
+             hamiltonian dot(p, p)/(2*2)
+             impact ground : r.z = 0 restitution 0.5 friction {friction}"
+        )
+    };
+    // The normal impulse is 1.5; sliding loses friction times that, but no more than there is.
+    for (friction, part) in [(0.0, 1.0), (0.2, 1.0 - 0.3 / 5.0), (10.0, 0.0)] {
+        let run = finished(&ball(friction), "--until 2");
+        let p: Vec<f64> = run.state()[3..].to_vec();
+        assert_near(&p, &[3.0 * part, 4.0 * part, 0.5], 1e-14, "");
+    }
+    // Between two bodies it keeps the sum of their momenta.
+    let pair = "
+        coordinate a : R^2 = (0, 0)
+        coordinate b : R^2 = (3, 0.2)
+        momentum pa of a = (1, 0.3)
+        momentum pb of b = (-2, 0)
+        hamiltonian dot(pa, pa)/2 + dot(pb, pb)/6
+        impact disks : norm(a - b) = 1 restitution 0.8 friction 0.1
+        integral P = pa + pb";
+    let run = finished(pair, "--until 4");
+    assert_eq!(table(&run, "disks").t.len(), 1);
+    let x = run.state();
+    assert_near(&[x[4] + x[6], x[5] + x[7]], &[-1.0, 0.3], 1e-14, "");
+}
+
+#[test]
+fn events_at_one_time_act_in_the_order_of_the_file() {
+    let corner = "
+        coordinate q : R^2 = (-1, -1)
+        momentum p of q = (1, 1)
+        hamiltonian dot(p, p)/2
+        impact right : q.x = 0 restitution 1
+        impact top : q.y = 0 restitution 1";
+    let duplicate = "
+        coordinate q = -1
+        momentum p of q = 1
+        hamiltonian p^2/2
+        impact first : q = 0 restitution 1
+        impact second : q = 0 restitution 1";
+    let cradle = "
+        size n = 5
+        coordinate x[i in 1..n] = if(i == 1, -1, i - 1)
+        momentum p[i] of x = if(i == 1, 1, 0)
+        hamiltonian sum(i in 1..n : p[i]^2)/2
+        impact hit[i in 1..n-1] : x[i+1] - x[i] = 1 restitution 1";
+    for method in ["", "--method stormer-verlet-a --step 0.05", "--method gauss4 --step 0.7"] {
+        let run = finished(corner, &format!("--until 3 {method}"));
+        assert_near(&run.state(), &[-2.0, -2.0, -1.0, -1.0], 1e-13, method);
+        // The second finds it turned around, and leaves it.
+        let run = finished(duplicate, &format!("--until 3 {method}"));
+        assert_near(&run.state(), &[-2.0, -1.0], 1e-13, method);
+        assert_eq!(table(&run, "second").t.len(), 0, "{method}");
+        let run = finished(cradle, &format!("--until 3 {method}"));
+        assert_near(&run.state()[5..], &[0.0, 0.0, 0.0, 0.0, 1.0], 1e-14, method);
+        let members: Vec<i32> = table(&run, "hit").members.iter().map(|m| m[0]).collect();
+        assert_eq!(members, [1, 2, 3, 4], "{method}");
+    }
+}
+
+#[test]
+fn a_start_at_zero_and_roots_of_even_order_are_none() {
+    let text = "
+        coordinate q = 1
+        momentum p of q = 0
+        hamiltonian p^2/2 + q^2/2
+        event start : q = 1
+        event touches : q = -1
+        event twice : q = -0.9999
+        event third : q = 0 every 3";
+    let twice = [(-0.9999_f64).acos(), std::f64::consts::TAU - (-0.9999_f64).acos()];
+    let adaptive = METHODS.into_iter().filter(|(method, _)| !method.contains("step"));
+    for (method, _) in adaptive {
+        let run = finished(text, &format!("--until 9 {method}"));
+        assert!(table(&run, "start").t.is_empty(), "{method}");
+        assert!(table(&run, "touches").t.is_empty(), "{method}");
+        // Near its extremum the root moves by the root of an error.
+        assert_near(&table(&run, "twice").t, &[twice[0], twice[1]], 1e-5, method);
+        assert_eq!(table(&run, "third").number, [3], "{method}");
+    }
+}
+
+#[test]
+fn a_run_ends_at_an_event() {
+    let text = "
+        coordinate q = 1
+        momentum p of q = 0
+        hamiltonian p^2/2 + q^2/2
+        event low : q = -0.5 falling : stop
+        event zero : q = 0";
+    for (method, tolerance) in METHODS {
+        let run = finished(text, &format!("--until 30 {method}"));
+        assert_eq!(run.summary.ended_by.as_deref(), Some("low"), "{method}");
+        assert_near(&[run.summary.t], &[(-0.5_f64).acos()], tolerance, method);
+        assert_near(&run.state()[..1], &[-0.5], 1e-14, method);
+    }
+    let ends = |name: &str, n: u64| RunOptions {
+        until_event: Some((name.to_string(), n)),
+        until: 30.0,
+        ..RunOptions::default()
+    };
+    let free = text.replace(" : stop", "");
+    let run = run(free.parse().unwrap(), ends("zero", 4)).unwrap();
+    assert_near(&[run.summary.t], &[3.5 * std::f64::consts::PI], 1e-7, "");
+    let unknown = prepare(free.parse::<Problem>().unwrap(), ends("one", 1)).err().unwrap();
+    assert!(unknown.to_string().contains("'one', which the model does not have"), "{unknown}");
+}
+
+#[test]
+fn impacts_that_accumulate_end_with_their_limit() {
+    let text = "
+        coordinate q = 1
+        momentum p of q = 0
+        hamiltonian p^2/2 + 9.81*q
+        impact ground : q = 0 restitution 0.5";
+    // t = √(2/g) (1 + 2 (e + e² + …)) = 3 √(2/g).
+    let limit = 3.0 * (2.0_f64 / 9.81).sqrt();
+    for (method, _) in METHODS {
+        let message = failure(text, &format!("--until 5 {method}"));
+        let found = message.split("limit at t = ").nth(1).unwrap().split(',').next().unwrap();
+        assert_near(&[found.parse().unwrap()], &[limit], 1e-9, method);
+    }
+    let rests = failure(&text.replace("0.5", "0"), "--until 5");
+    assert!(rests.contains("accumulates"), "{rests}");
+}
+
+#[test]
+fn a_reset_sets_values_of_before_and_stays_on_the_set() {
+    // Both are swapped, so each right side is that of before.
+    let swap = "
+        state x = 1
+        state y = 3
+        x' = 1
+        y' = 0
+        event swap : x = 2 rising : x -> y, y -> x";
+    let run = finished(swap, "--until 2");
+    assert_near(&run.state(), &[4.0, 2.0], 1e-13, "");
+    let off = "
+        coordinate q : R^2 = (1, 0)
+        momentum p of q = (0, 1)
+        hamiltonian dot(p, p)/2
+        constraint rod : dot(q, q) = 1
+        event away : q.x = 0 : q.x -> 0.1";
+    let message = failure(off, "--until 5");
+    assert!(message.contains("event 'away'") && message.contains("rod is 1.0e-2"), "{message}");
+}
+
+#[test]
+fn a_stopped_run_goes_on_as_if_it_had_not_been_stopped() {
+    let text = "
+        coordinate q : R^2 = (0, 1)
+        momentum p of q = (1, 0)
+        hamiltonian dot(p, p)/2 + 9.81*q.y + q.x^2/2
+        impact ground : q.y = 0 restitution 0.95
+        event side : q.x = 0.3";
+    // Long enough to be stopped: a run is asked every 20 milliseconds.
+    for method in
+        ["", "--method stormer-verlet-a --step 0.00002", "--method feedback:rk4 --step 0.0001"]
+    {
+        let options = options(&format!("--until 6 {method}"));
+        let max_step = method.is_empty().then_some(1e-4);
+        let options = RunOptions { max_step, ..options };
+        let whole = run(text.parse().unwrap(), options.clone()).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let out = Some(folder.path().join("run"));
+        let mut stopped =
+            prepare(text.parse::<Problem>().unwrap(), RunOptions { out, ..options }).unwrap();
+        assert!(stopped.run(&mut |_| Control::Stop).unwrap().interrupted, "{method}");
+        drop(stopped);
+        let Resumed::Continues(mut rest) = Simulation::resume(folder.path().join("run")).unwrap()
+        else {
+            panic!("{method}: it has ended")
+        };
+        let summary = rest.run(&mut |_| Control::Continue).unwrap();
+        assert_eq!(summary.state.numbers(), whole.state(), "{method}");
+        assert_eq!(summary.events, whole.summary.events, "{method}");
+    }
+}

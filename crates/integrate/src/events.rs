@@ -1,0 +1,252 @@
+//! Events: zeros of functions of the state along a run, and what is done there.
+//!
+//! A function is on one *side* of zero until it crosses. It is at a zero when it is no further from
+//! it than its rounding. A start at a zero is no event, and a root of even order is none.
+
+use crate::exact;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::sync::Arc;
+
+/// Crossings of a function that are events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Crossing {
+    /// Both ways.
+    Any,
+    /// From negative to positive values.
+    Rising,
+    /// From positive to negative values.
+    Falling,
+}
+
+impl Crossing {
+    /// True if a crossing from the side with this sign is an event.
+    pub fn leaves(self, side: i8) -> bool {
+        match self {
+            Crossing::Any => side != 0,
+            Crossing::Rising => side < 0,
+            Crossing::Falling => side > 0,
+        }
+    }
+}
+
+/// What an event does beside being recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Nothing.
+    Record,
+    /// It ends the run.
+    Stop,
+    /// It sets the state.
+    Reset,
+}
+
+/// A function whose zeros are events.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EventRule {
+    /// Name, with its indices.
+    pub name: String,
+    /// Crossings that count.
+    pub crossing: Crossing,
+    /// Number of crossings from one at which it acts to the next.
+    pub every: u64,
+    /// What it does.
+    pub action: Action,
+    /// Number of the crossing that ends the run, whatever the action.
+    pub last: Option<u64>,
+    /// Sign of the side on which it rests if it starts at zero without a rate; 0 if that is not known.
+    pub rest: i8,
+}
+
+impl EventRule {
+    /// What is done at crossing number `count`, from 1 on; `None` if it only counts.
+    pub fn acts(&self, count: u64) -> Option<Action> {
+        if self.last == Some(count) {
+            return Some(Action::Stop);
+        }
+        count.is_multiple_of(self.every).then_some(self.action)
+    }
+}
+
+/// Functions of the state whose zeros are events. As for a [`System`], values that are undefined are
+/// NaN, and scratch comes from the caller.
+///
+/// [`System`]: crate::system::System
+pub trait Events: Sync {
+    /// The rules, one for each function.
+    fn rules(&self) -> &[EventRule];
+
+    /// Length of the scratch.
+    fn work_len(&self) -> usize;
+
+    /// The functions at (t, x), and their rates along the motion: NaN where they are not known.
+    fn values(&self, t: f64, x: &[f64], values: &mut [f64], rates: &mut [f64], work: &mut [f64]);
+
+    /// Sums of the functions' absolute terms at (t, x), Σ |∂g/∂x_i| |x| with the length of the vector
+    /// to which a component belongs: their rounding is a part of these.
+    fn terms(&self, t: f64, x: &[f64], terms: &mut [f64], work: &mut [f64]);
+
+    /// Set `x` to the state after event `event` at t.
+    fn reset(&self, event: usize, t: f64, x: &mut [f64], work: &mut [f64]);
+}
+
+/// An event as it is recorded.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Event<'a> {
+    /// Number of its rule.
+    pub rule: usize,
+    /// Number of the crossing, from 1 on.
+    pub number: u64,
+    /// Time.
+    pub t: f64,
+    /// State, before it is set.
+    pub x: &'a [f64],
+}
+
+/// Numbers of an event beside its state.
+const HEAD: usize = 3;
+
+/// Number of events in a chunk of a log.
+const CHUNK: usize = 256;
+
+/// Events in the order in which a run met them. Copies of a log share its chunks, as a run keeps
+/// some of its states.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct EventLog {
+    /// Rule, number, time and state of each event, one after the other.
+    chunks: Vec<Arc<Vec<f64>>>,
+    /// Count of numbers of an event.
+    width: usize,
+}
+
+impl EventLog {
+    /// Add an event.
+    pub fn push(&mut self, event: Event) {
+        self.width = HEAD + event.x.len();
+        let is_full = |chunk: &Arc<Vec<f64>>| chunk.len() >= CHUNK * self.width;
+        if self.chunks.last().is_none_or(is_full) {
+            self.chunks.push(Arc::default());
+        }
+        let last = Arc::make_mut(self.chunks.last_mut().expect("there is a chunk"));
+        last.extend([event.rule as f64, event.number as f64, event.t]);
+        last.extend_from_slice(event.x);
+    }
+
+    /// The events.
+    pub fn iter(&self) -> impl Iterator<Item = Event<'_>> {
+        let rows = self.chunks.iter().flat_map(|chunk| chunk.chunks_exact(self.width));
+        rows.map(|row| Event {
+            rule: row[0] as usize,
+            number: row[1] as u64,
+            t: row[2],
+            x: &row[HEAD..],
+        })
+    }
+
+    /// Number of events.
+    pub fn len(&self) -> usize {
+        self.chunks.iter().map(|chunk| chunk.len() / self.width).sum()
+    }
+
+    /// True if there are none.
+    pub fn is_empty(&self) -> bool {
+        self.chunks.is_empty()
+    }
+}
+
+/// Form in which a log is stored.
+#[derive(Serialize, Deserialize)]
+struct StoredLog {
+    width: usize,
+    #[serde(with = "exact::list")]
+    numbers: Vec<f64>,
+}
+
+impl Serialize for EventLog {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let numbers = self.chunks.iter().flat_map(|chunk| chunk.iter().copied()).collect();
+        StoredLog { width: self.width, numbers }.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for EventLog {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<EventLog, D::Error> {
+        let StoredLog { width, numbers } = StoredLog::deserialize(deserializer)?;
+        let chunks = numbers.chunks((CHUNK * width).max(1)).map(|chunk| Arc::new(chunk.to_vec()));
+        Ok(EventLog { chunks: chunks.collect(), width })
+    }
+}
+
+/// What a run knows of an event's function.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct EventMemory {
+    /// Sign of the side of zero on which the function is, or was before it came to rest there.
+    pub side: i8,
+    /// Number of crossings so far.
+    pub count: u64,
+    /// Largest sum of its absolute terms at events and where the run began.
+    #[serde(with = "exact::number")]
+    pub terms: f64,
+    /// Time of the last reset.
+    #[serde(with = "exact::number")]
+    pub last: f64,
+    /// Time between the last two resets, and the longest since these times shrink.
+    #[serde(with = "exact::number")]
+    interval: f64,
+    #[serde(with = "exact::number")]
+    longest: f64,
+    /// Number of these times that have shrunk, one after the other.
+    shrunk: u32,
+}
+
+/// Part of a function's terms that is its rounding.
+pub(crate) const ROUNDING: f64 = 32.0 * f64::EPSILON;
+
+/// Part of the longest time between two resets below which they accumulate. With a coefficient of
+/// restitution of 0.9 that is after 220 impacts; chance does not bring two of them so near.
+const ACCUMULATED: f64 = 1e-10;
+
+impl EventMemory {
+    /// Memory of a function that begins with this value and rate.
+    pub(crate) fn new(rule: &EventRule, t: f64, (value, rate, terms): (f64, f64, f64)) -> Self {
+        let rest = match sign(rate) {
+            0 => rule.rest,
+            moving => moving,
+        };
+        let side = side(value, ROUNDING * terms).unwrap_or(rest);
+        EventMemory { side, terms, last: t, interval: f64::INFINITY, ..EventMemory::default() }
+    }
+
+    /// True if the event has set the state of the run.
+    pub fn has_reset(&self) -> bool {
+        self.interval.is_finite()
+    }
+
+    /// Distance from zero that is rounding.
+    pub(crate) fn rounding(&self) -> f64 {
+        ROUNDING * self.terms
+    }
+
+    /// Count a reset at t. Returns the time at which resets accumulate, if they do.
+    pub(crate) fn reset_at(&mut self, t: f64) -> Option<f64> {
+        let (interval, before) = (t - self.last, self.interval);
+        let shrinks = interval < before || interval == 0.0;
+        self.longest = if shrinks && self.shrunk > 0 { self.longest } else { interval };
+        self.shrunk = if shrinks { self.shrunk + 1 } else { 0 };
+        (self.last, self.interval) = (t, interval);
+        if self.shrunk < 4 || interval > ACCUMULATED * self.longest {
+            return None;
+        }
+        let ratio = if before > 0.0 { interval / before } else { 0.0 };
+        Some(t + if ratio < 1.0 { interval * ratio / (1.0 - ratio) } else { 0.0 })
+    }
+}
+
+/// Sign of the side on which a value is; `None` if it is zero up to rounding.
+pub(crate) fn side(value: f64, rounding: f64) -> Option<i8> {
+    (value.abs() > rounding).then(|| sign(value))
+}
+
+/// Sign of a number; 0 for 0 and NaN.
+pub(crate) fn sign(value: f64) -> i8 {
+    i8::from(value > 0.0) - i8::from(value < 0.0)
+}
