@@ -12,6 +12,7 @@ use holonome_integrate::averages::{Averages, Mean};
 use holonome_integrate::ensemble::{
     self, End, LaneSample, LaneStates, LaneSystem, Stopped, Trajectories, gather,
 };
+use holonome_integrate::events::EventLog;
 use holonome_integrate::exact;
 use holonome_integrate::method::MethodTreatment;
 use holonome_integrate::observer::Observer;
@@ -21,6 +22,7 @@ use holonome_integrate::state::{Cost, FailedClaim, Singularity, StepState};
 use holonome_integrate::system::System;
 use holonome_integrate::terms::Loss;
 use holonome_integrate::treatment::correction::largest_innovation;
+use holonome_model::elaborate::model::Model;
 use holonome_model::treatment::{InvariantGroup, InvariantKind};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -110,6 +112,8 @@ struct Outcome<'a> {
     singularity: Singularity,
     /// Measured averages.
     averages: &'a [Averages],
+    /// Events that were recorded.
+    events: &'a EventLog,
     failure: Option<String>,
 }
 
@@ -250,7 +254,10 @@ impl<'a> Collector<'a> {
         let plan = &self.simulation.plan;
         let numbers = [plan.clock(outcome.t), outcome.steps as f64, outcome.cost.field as f64];
         let failed = f64::from(u8::from(outcome.failure.is_some()));
+        let of_events = events_of(&self.simulation.problem.model, outcome.events);
+        let of_events = of_events.into_iter().flatten();
         let values = outcome.largest.iter().copied().chain(numbers).chain([failed]);
+        let values = values.chain(of_events);
         for (value, rows) in values.zip(&mut once) {
             rows[number] = value;
         }
@@ -387,7 +394,8 @@ impl<'a> Worker<'a> {
         };
         let outcome = running.run(plan, state, &mut Single { collector, number });
         let failure = outcome.err().map(|failure| failure.to_string());
-        let StepState { drift, terms, losses, cost, failed_claims, averages, .. } = state;
+        let StepState { drift, terms, losses, cost, failed_claims, averages, event_log, .. } =
+            state;
         let (deviations, largest): (Vec<f64>, Vec<f64>) =
             drift.iter().map(|d| (d.now, d.max)).unzip();
         let StepState { t, step, innovation, innovation_at, singularity, .. } = *state;
@@ -403,11 +411,37 @@ impl<'a> Worker<'a> {
             innovation: (innovation, innovation_at),
             singularity,
             averages,
+            events: event_log,
             failure,
         };
         collector.end(number, outcome);
         Ok(())
     }
+}
+
+/// Arrays of each event of an ensemble, one number for each trajectory: endings of their names, and
+/// descriptions.
+pub(super) const EVENT_ARRAYS: [(&str, &str); 3] = [
+    ("count", "number of times that"),
+    ("first", "time of the first"),
+    ("last", "time of the last"),
+];
+
+/// Numbers of [`EVENT_ARRAYS`] for each event of a model; NaN for times of none.
+fn events_of(model: &Model, log: &EventLog) -> Vec<[f64; 3]> {
+    let mut all = vec![[0.0, f64::NAN, f64::NAN]; model.events.len()];
+    let members = model.events.iter().enumerate();
+    let of_rule: Vec<usize> =
+        members.flat_map(|(k, event)| std::iter::repeat_n(k, event.quantity.members)).collect();
+    for event in log.iter() {
+        let [count, first, last] = &mut all[of_rule[event.rule]];
+        let t = model.clock(event.t);
+        (*count, *last) = (*count + 1.0, t);
+        if first.is_nan() {
+            *first = t;
+        }
+    }
+    all
 }
 
 /// A state followed by as many numbers as kernels may read: its multipliers, or zeros that nothing
@@ -878,6 +912,7 @@ impl<L: LaneSystem> Trajectories<L::Bound> for LaneTrajectories<'_, '_, L> {
             terms: &end.terms,
             losses: &end.losses,
             cost: &end.cost,
+            events: &EventLog::default(),
             failed_claims: &[],
             innovation: (end.innovation, end.innovation_at),
             singularity: self.nearest[number],

@@ -43,7 +43,7 @@ use crate::starts::Starts;
 use crate::step::{Program, Start};
 use crate::store::{ArrayLayout, Dimension, EnsembleStore, Group, Layout, Status, read_values};
 use crate::summary::{self, Drift, Drifts, Ending, Relative, RunCost, is_varying, large_drifts};
-use batch::EventCount;
+use batch::{EVENT_ARRAYS, EventCount};
 use holonome_integrate::averages::{Mean, Moments};
 use holonome_integrate::ensemble;
 use holonome_integrate::method::MethodTreatment;
@@ -511,6 +511,9 @@ impl Sweep {
         if !ensemble::suits(plan) || aims_elsewhere || solves {
             return None;
         }
+        if !simulation.problem.model.events.is_empty() {
+            return None; // a step in which an event lies is made once more, over a part of it
+        }
         let targets = simulation.problem.model.parameter_values.len();
         Some(StepSource {
             plan,
@@ -666,7 +669,8 @@ impl Sweep {
         let samples = self.simulation.plan.sample_count();
         let timed = self.simulation.recorded.arrays.iter().map(|array| array.len * samples);
         let varied = self.stored.iter().map(Range::len);
-        let single = std::iter::repeat_n(1, self.simulation.groups.len() + 4);
+        let events = EVENT_ARRAYS.len() * self.simulation.problem.model.events.len();
+        let single = std::iter::repeat_n(1, self.simulation.groups.len() + 4 + events);
         let measured = self.measures().flat_map(|measure| [measure.applied.results(); 2]);
         timed.chain(varied).chain(single).chain(measured).collect()
     }
@@ -734,6 +738,13 @@ impl Sweep {
         once("steps".into(), "accepted steps".into(), Vec::new());
         once("field_evaluations".into(), "evaluations of the field".into(), Vec::new());
         once("failed".into(), "1 where the trajectory ended early".into(), Vec::new());
+        for event in &simulation.problem.model.events {
+            for (ending, description) in EVENT_ARRAYS {
+                let name = &event.quantity.name;
+                let description = format!("{description} event {name}");
+                once(format!("events.{name}.{ending}"), description, Vec::new());
+            }
+        }
         for measure in self.measures() {
             let (name, written) = (&measure.name, &measure.written);
             let own = measure.dimensions();
