@@ -20,7 +20,7 @@ PAGE = Path(__file__).resolve().parent.parent / "python" / "reference.md"
 #: Chapters of the page; a name that is in none makes a chapter at the end.
 _CHAPTERS = {
     "Models": ["Model", "load", "from_sympy", "Check", "Integral", "Integrals"],
-    "Runs": ["Run", "Drift", "OrbitError", "Measure", "Cost", "open", "last"],
+    "Runs": ["Run", "Drift", "OrbitError", "Measure", "Events", "Cost", "open", "last"],
     "Options": ["RunOptions", "SharedOptions", "methods", "set_threads"],
     "Flows and comparisons": ["Flow", "Comparison"],
     "Errors and warnings": [

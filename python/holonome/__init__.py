@@ -33,7 +33,7 @@ from ._errors import (
 )
 from ._model import Model, load
 from ._options import RunOptions, SharedOptions
-from ._run import Cost, Drift, Measure, OrbitError, Run, open
+from ._run import Cost, Drift, Events, Measure, OrbitError, Run, open
 
 if TYPE_CHECKING:
     from ._compare import Comparison
@@ -49,6 +49,7 @@ __all__ = [
     "Cost",
     "Diagnostic",
     "Drift",
+    "Events",
     "Flow",
     "HolonomeError",
     "HolonomeWarning",

@@ -26,6 +26,8 @@ class SharedOptions(TypedDict, total=False):
     """Time of the initial state; the model's by default, or 0."""
     until: float | str
     """End of the run; the model's by default, or 100."""
+    until_event: str
+    """Event that ends the run before, ``"low"``, or its n-th crossing, ``"low,3"``."""
     every: float | str
     """Time between samples."""
     samples: int

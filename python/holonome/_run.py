@@ -132,6 +132,31 @@ class Measure:
 
 
 @dataclass(frozen=True)
+class Events:
+    """Events of one name, in the order in which the run met them.
+
+    Attributes
+    ----------
+    name : str
+        The name in the model.
+    t : ndarray
+        Times, found to round-off; ``run.at(events.t)`` are the states there.
+    number : ndarray of int
+        Numbers of the crossings, from 1 on: 2, 4, ... of an event ``every 2``.
+    member : list
+        Members of a family: an index, or a list of indices; empty for a single event.
+    """
+
+    name: str
+    t: Array
+    number: Array
+    member: list[Any]
+
+    def __len__(self) -> int:
+        return len(self.t)
+
+
+@dataclass(frozen=True)
 class OrbitError:
     """Error of a variable along the orbit, the largest over a family's members, as a run with
     ``error=True`` measures it.
@@ -305,6 +330,34 @@ class Arrays(Mapping[str, "Array"]):
         """Results of the measures of the model by name."""
         tables = self.summary.get("measures") or []
         return {table["name"]: _measure(table) for table in tables if table.get("name")}
+
+    @cached_property
+    def events(self) -> dict[str, Events]:
+        """Events of the model by name.
+
+        Examples
+        --------
+        >>> import holonome as ho
+        >>> text = "coordinate q = 1\\nmomentum p of q\\nhamiltonian (p^2 + q^2)/2\\n"
+        >>> run = ho.Model(text + "event low : q = 0 falling").run(until=10)
+        >>> [round(float(t), 6) for t in run.events["low"].t]
+        [1.570796, 7.853982]
+        """
+        return {
+            name: Events(
+                name=name,
+                t=np.array([number(entry["t"]) for entry in entries]),
+                number=np.array([entry["number"] for entry in entries], dtype=int),
+                member=[entry["member"] for entry in entries if "member" in entry],
+            )
+            for name, entries in (self.summary.get("events") or {}).items()
+        }
+
+    @property
+    def ended_by(self) -> str | None:
+        """Name of the event that ended the run, if one did."""
+        name: str | None = self.summary.get("ended_by")
+        return name
 
     @cached_property
     def cost(self) -> Cost:

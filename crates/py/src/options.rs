@@ -5,14 +5,14 @@ use crate::values::number;
 use holonome::method::Method;
 use holonome::{
     Error, Gains, Metric, PenaltyStrength, RunOptions, Settings, StepSize, Thermostat,
-    left_to_model,
+    left_to_model, until_event,
 };
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
 /// Names of all options.
-pub const NAMES: [&str; 33] = [
+pub const NAMES: [&str; 34] = [
     "method",
     "step",
     "rtol",
@@ -22,6 +22,7 @@ pub const NAMES: [&str; 33] = [
     "metric",
     "start",
     "until",
+    "until_event",
     "every",
     "samples",
     "at",
@@ -86,6 +87,10 @@ impl Options {
                 "metric" => run.metric = metric(value)?,
                 "start" => start = Some(float()?),
                 "until" => until = Some(float()?),
+                "until_event" => {
+                    let text: String = value.extract()?;
+                    run.until_event = Some(until_event(&text).map_err(mistake)?);
+                }
                 "every" => run.every = Some(float()?),
                 "samples" => run.samples = Some(value.extract()?),
                 "at" => run.at = Some(value.extract()?),

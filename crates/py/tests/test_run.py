@@ -302,3 +302,28 @@ def test_measures_have_their_results(tmp_path: Path) -> None:
         assert groups["memory"].sizes["lag"] == len(run.measures["memory"]["time"])
         assert groups["memory"].attrs["measure"] == "autocorrelation(memory)"
     assert np.array_equal(ho.open(tmp_path / "run").measures["centre"]["mean"], centre["mean"])
+
+
+def test_events_have_their_times(tmp_path: Path) -> None:
+    model = ho.Model(
+        """
+        coordinate q[i in 1..2] = i
+        momentum p[i] of q
+        hamiltonian sum(i in 1..2 : p[i]^2 + q[i]^2)/2
+        event zero[i in 1..2] : q[i] = 0 falling
+        event up : q[1] = 0 rising
+        """
+    )
+    run = model.run(until=9)
+    quarters = np.pi / 2 * np.array([1, 1, 5, 5])
+    assert run.events["zero"].t == pytest.approx(quarters, abs=1e-7)
+    assert sorted(run.events["zero"].member[:2]) == [1, 2]
+    assert list(run.events["up"].number) == [1] and run.ended_by is None
+    # A state there, and the same from a folder.
+    assert run.at(run.events["up"].t)["q"][0, 0] == pytest.approx(0, abs=1e-7)
+    stored = ho.open(run.save(tmp_path / "run").path)
+    assert np.array_equal(stored.events["zero"].t, run.events["zero"].t)
+    ended = model.run(until=9, until_event="up")
+    assert ended.ended_by == "up" and ended.summary["t"] == pytest.approx(1.5 * np.pi, abs=1e-7)
+    with pytest.raises(ho.OptionError, match="'down', which the model does not have"):
+        model.run(until_event="down")
