@@ -204,8 +204,9 @@ struct Engine<'a> {
     /// Numbers that the map carries after the step; those in `state` stay until the step is
     /// accepted for good.
     memory: Vec<f64>,
-    /// The state of a loop of attempts.
+    /// The state of a loop of attempts, and that before the last one of those that are watched.
     march: Vec<f64>,
+    before_attempt: Vec<f64>,
     work: Vec<f64>,
 }
 
@@ -285,11 +286,12 @@ impl<'a> Engine<'a> {
             sample: vec![0.0; if adapts { n } else { 0 }],
             sample_values: vec![0.0; if adapts { m } else { 0 }],
             sample_deviations: vec![0.0; groups],
-            outputs: BlockOutputs::new(plan, system.dim(), map),
+            outputs: BlockOutputs::new(plan, system.dim(), map, system.events().is_some()),
             pieces: None,
             before_end: None,
             memory: state.memory.clone(),
             march: Vec::new(),
+            before_attempt: Vec::new(),
             work: vec![0.0; terms_work_len(system).max(map.work_len())],
             state,
         }
@@ -333,7 +335,7 @@ impl<'a> Engine<'a> {
             let memory = &self.state.memory;
             let blocks =
                 self.map.blocks().filter(|blocks| !self.needs_stages() && blocks.follows(memory));
-            let blocks = blocks.filter(|_| self.watch.is_none());
+            let blocks = blocks.filter(|_| self.is_on_the_grid(fixed));
             let ended = match blocks
                 .map(|blocks| (blocks, self.block_length(fixed).min(blocks.longest())))
             {
@@ -358,8 +360,14 @@ impl<'a> Engine<'a> {
     fn next_equal_step(&self, fixed: &FixedSteps) -> (f64, f64) {
         let (step, t, t0) = (self.state.step, self.state.t, self.plan.t0);
         let t1 = fixed.time(t0, step + 1);
-        let is_whole = self.watch.is_none() || t == fixed.time(t0, step);
+        let is_whole = self.is_on_the_grid(fixed);
         (if is_whole { fixed.length(t0, step) } else { t1 - t }, t1)
+    }
+
+    /// True unless an event has cut the step to which the state belongs.
+    fn is_on_the_grid(&self, fixed: &FixedSteps) -> bool {
+        let StepState { t, step, .. } = *self.state;
+        self.watch.is_none() || t == fixed.time(self.plan.t0, step)
     }
 
     /// Make one step.
@@ -455,7 +463,6 @@ impl<'a> Engine<'a> {
             let mut wanted =
                 Wanted { h: self.state.controller.h.min(adaptive.longest_step), rejections: 0 };
             let in_loop = self.pieces.is_none()
-                && self.watch.is_none()
                 && !moment.is_some_and(|moment| moment.has_begun(self.state.t));
             if let Some(attempts) = self.map.attempts().filter(|_| in_loop) {
                 let Some(pending) = self.march(adaptive, attempts, moment)? else {

@@ -30,6 +30,8 @@ pub(super) struct BlockOutputs {
     pub known: usize,
     /// Number of outputs that fit.
     room: usize,
+    /// Steps after which states are kept for the functions of events.
+    after: Vec<u64>,
     /// Numbers that the map carries at the outputs, and those that the steps after them have
     /// computed at their starts.
     memories: Vec<f64>,
@@ -45,7 +47,7 @@ pub(super) struct BlockOutputs {
 
 impl BlockOutputs {
     /// Room for the outputs of a block of `map`, if it makes any.
-    pub fn new(plan: &Plan, n: usize, map: &dyn StepMap) -> BlockOutputs {
+    pub fn new(plan: &Plan, n: usize, map: &dyn StepMap, watched: bool) -> BlockOutputs {
         let (Stepping::Fixed(fixed), Some(blocks)) = (&plan.stepping, map.blocks()) else {
             return BlockOutputs::default();
         };
@@ -54,11 +56,14 @@ impl BlockOutputs {
         let room = (MOST_NUMBERS / (width + memory).max(1))
             .min(LONGEST_BLOCK as usize)
             .min(fixed.samples.len());
+        // The states that are kept are those of all steps, in which events are looked for.
+        let room = if watched { 0 } else { room };
         BlockOutputs {
             t: Vec::with_capacity(room),
             x: Vec::with_capacity(room * width),
             known: 0,
             room,
+            after: Vec::new(),
             memories: Vec::with_capacity(room * memory),
             starts: Vec::with_capacity(room * blocks.start_len()),
             start: vec![0.0; blocks.start_len()],
@@ -109,7 +114,13 @@ impl Engine<'_> {
         let to_end = fixed.steps.saturating_sub(state.step);
         // Steps for an observer are made one by one, but by the same loop, whose results are its
         // own.
-        let most = if self.pieces.is_some() { 1 } else { LONGEST_BLOCK };
+        let most = match (&self.pieces, &self.watch) {
+            (Some(_), _) => 1,
+            (None, Some(_)) => {
+                LONGEST_BLOCK.min((MOST_NUMBERS / state.x.len().max(1)) as u64).max(1)
+            }
+            (None, None) => LONGEST_BLOCK,
+        };
         [most, to_end, to_full, to_monitor, to_limit, to_terms, to_last, to_look]
             .into_iter()
             .min()
@@ -128,9 +139,21 @@ impl Engine<'_> {
         self.x1.copy_from_slice(&self.state.x);
         self.memory.copy_from_slice(&self.state.memory);
         self.scales.carried.copy_from_slice(&self.state.scales.carried);
-        let good = self.steps_with_outputs(fixed, blocks, count, observer.wants_multipliers());
+        let good = match self.watch.is_some() {
+            true => self.watched_steps(fixed, blocks, count),
+            false => self.steps_with_outputs(fixed, blocks, count, observer.wants_multipliers()),
+        };
         let (parts, length) = match self.judged(good, count) {
-            Judgement::Good => return self.take_block(fixed, blocks, count, observer),
+            Judgement::Good => {
+                let kept = std::mem::take(&mut self.outputs.x);
+                let before = self.steps_before_event(fixed, &kept);
+                self.outputs.x = kept;
+                return match before {
+                    None => self.take_block(fixed, blocks, count, observer),
+                    Some(0) => self.single(fixed, observer),
+                    Some(before) => self.block(fixed, blocks, before, observer),
+                };
+            }
             Judgement::Singly => return self.singly(fixed, count, observer),
             Judgement::Halves => (2, count / 2),
             Judgement::Apart => (count, 1),
@@ -285,6 +308,43 @@ impl Engine<'_> {
             self.keep_multipliers(fixed, blocks, first + count);
         }
         true
+    }
+
+    /// Make `count` steps in loops from x₁, which is the state, and keep the states after each; true
+    /// if all of them have a result.
+    fn watched_steps(&mut self, fixed: &FixedSteps, blocks: &dyn Blocks, count: u64) -> bool {
+        let (n, first) = (self.x1.len(), self.state.step);
+        let looped = StepLoop { map: self.map, blocks, h: fixed.h, t0: self.plan.t0 };
+        let kept = &mut self.outputs;
+        kept.cost = Cost::default();
+        kept.t.clear();
+        kept.x.resize(count as usize * n, 0.0);
+        kept.after.clear();
+        kept.after.extend(first + 1..=first + count);
+        self.innovation = 0.0;
+        let BlockOutputs { x, after, .. } = kept;
+        let outputs = Outputs { after, x, stride: n, memory: &mut [], starts: &mut [] };
+        let (memory, scales) = (&mut self.memory, &mut self.scales.carried);
+        let carry = Carry {
+            memory,
+            scales,
+            innovation: &mut self.innovation,
+            cost: &mut kept.cost,
+            outputs,
+        };
+        let StepState { x, memory, scales, .. } = &*self.state;
+        let begun = Some(StepStart { x, memory, scales: &scales.carried });
+        let steps = first..first + count;
+        let rest = (&mut self.work[..], false);
+        let made = kept.repairs.steps(
+            looped,
+            steps,
+            (&mut self.x1, begun),
+            carry,
+            &mut self.largest,
+            rest,
+        );
+        made.is_ok()
     }
 
     /// Put the multipliers at x₁, with which `state` begins, behind it, as a loop computes them;

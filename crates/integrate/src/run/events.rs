@@ -120,6 +120,43 @@ impl<'a> Watch<'a> {
         self.events.values(t, x, g, rates, &mut self.work);
     }
 
+    /// True if something happens to a function within a step of the length `h` from `start` to
+    /// `end`: it may cross zero there, or it is undefined.
+    fn is_suspected(&self, memories: &[EventMemory], h: f64) -> bool {
+        let functions = memories.iter().enumerate();
+        functions.into_iter().any(|(rule, memory)| {
+            let bend = Bend::of(memory, rule, (&self.start, &self.end));
+            bend.crosses(h) || bend.dips(h) || self.end.g[rule].is_nan() || memory.side == 0
+        })
+    }
+
+    /// Look at the end of the next step of a loop; true if nothing happens within it.
+    pub(super) fn passes(
+        &mut self,
+        memories: &[EventMemory],
+        h: f64,
+        (t1, x1): (f64, &[f64]),
+    ) -> bool {
+        self.at_end(t1, x1);
+        let passes = !self.is_suspected(memories, h);
+        if passes {
+            std::mem::swap(&mut self.start, &mut self.end);
+        }
+        passes
+    }
+
+    /// Take the functions at the state as those at the start of the next step, unless they are.
+    pub(super) fn begin_at(&mut self, t: f64, x: &[f64]) {
+        if !self.known {
+            self.at_start(t, x);
+        }
+    }
+
+    /// Forget where the next step starts.
+    pub(super) fn forget_start(&mut self) {
+        self.known = false;
+    }
+
     /// Name of a function that is undefined at the end of the step.
     fn undefined(&self) -> Option<&str> {
         let number = self.end.g.iter().position(|g| g.is_nan())?;
@@ -142,6 +179,31 @@ impl Engine<'_> {
             });
             state.events = begun.collect();
         }
+    }
+
+    /// Look at the functions of events anew before the next step.
+    pub(super) fn forget_watched(&mut self) {
+        if let Some(watch) = &mut self.watch {
+            watch.forget_start();
+        }
+    }
+
+    /// Number of steps of a block, whose ends are the states `x` one after the other, before the
+    /// first in which an event may lie; `None` if there is none in any.
+    pub(super) fn steps_before_event(&mut self, fixed: &FixedSteps, x: &[f64]) -> Option<u64> {
+        let watch = self.watch.as_mut()?;
+        let (first, t0) = (self.state.step, self.plan.t0);
+        watch.begin_at(self.state.t, &self.state.x);
+        let states = x.chunks_exact(self.state.x.len()).zip(1..);
+        let passes = |(x, k): (&[f64], u64)| {
+            watch.passes(&self.state.events, fixed.h, (fixed.time(t0, first + k), x))
+        };
+        let passed = states.map(passes).take_while(|passes| *passes).count() as u64;
+        let all = passed == (x.len() / self.state.x.len()) as u64;
+        if !all {
+            watch.forget_start();
+        }
+        (!all).then_some(passed)
     }
 
     /// Look for events in a step whose result is x₁. Those that only record are recorded. If one
@@ -229,13 +291,10 @@ impl Engine<'_> {
     ) -> Result<usize, Failure<E>> {
         let side = self.state.events[rule].side;
         let crossing = watch.events.rules()[rule].crossing;
-        let s = f64::from(side);
-        let [g0, g1] = [&watch.start, &watch.end].map(|at| s * at.g[rule]);
-        let [r0, r1] = [&watch.start, &watch.end].map(|at| s * at.rates[rule]);
-        let rounding = self.state.events[rule].rounding();
-        // What rests at zero moves across by rounding all the time.
-        let crosses = g1 < -rounding || g1 <= 0.0 && r1 * whole.h < -CLEARLY * rounding;
-        let dips = !crosses && r0 < 0.0 && r1 > 0.0;
+        let ends = (&watch.start, &watch.end);
+        let bend = Bend::of(&self.state.events[rule], rule, ends);
+        let Bend { s, g: [g0, g1], rates: [r0, r1], rounding } = bend;
+        let (crosses, dips) = (bend.crosses(whole.h), bend.dips(whole.h));
         if side == 0 || !(crosses && crossing.leaves(side) || dips) {
             return Ok(0);
         }
@@ -500,6 +559,42 @@ impl Engine<'_> {
         state.first_stage.known = false;
         state.before_end = None;
         Ok(())
+    }
+}
+
+/// A function at both ends of a step, positive on the side from which it comes.
+struct Bend {
+    s: f64,
+    g: [f64; 2],
+    rates: [f64; 2],
+    rounding: f64,
+}
+
+impl Bend {
+    fn of(memory: &EventMemory, rule: usize, (start, end): (&Values, &Values)) -> Bend {
+        let s = f64::from(memory.side);
+        Bend {
+            s,
+            g: [s * start.g[rule], s * end.g[rule]],
+            rates: [s * start.rates[rule], s * end.rates[rule]],
+            rounding: memory.rounding(),
+        }
+    }
+
+    /// True if it has changed its side. What rests at zero moves across by rounding all the time.
+    fn crosses(&self, h: f64) -> bool {
+        let (g1, clearly) = (self.g[1], -CLEARLY * self.rounding);
+        g1 < -self.rounding || g1 <= 0.0 && self.rates[1] * h < clearly
+    }
+
+    /// True if it may have crossed twice: it comes nearer at the start and goes away at the end, and
+    /// its tangents meet beyond zero. Between them is the graph of a convex function.
+    fn dips(&self, h: f64) -> bool {
+        let ([g0, g1], [r0, r1]) = (self.g, self.rates);
+        !self.crosses(h) && r0 < 0.0 && r1 > 0.0 && {
+            let meet = (g0 - g1 + r1 * h) / (r1 - r0);
+            g0 + r0 * meet.clamp(0.0, h) <= self.rounding
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Adaptive steps in a loop of the map: entry into the loop, and exit from it.
 
+use super::events::Watch;
 use super::rounding::steps_to_rounding;
 use super::{Engine, LONGEST_BLOCK};
 use crate::controller::slots::{Slots, Status};
@@ -44,6 +45,7 @@ impl Engine<'_> {
             steps if steps > 1 && self.is_surprised(&self.march[slots.largest.clone()]) => {
                 // Claims are to be tested at the step at which one failed.
                 (self.claims.singly, self.state.cost) = (steps, spent);
+                self.forget_watched();
                 self.attempt_many(attempts, 1, pause)
             }
             steps => steps,
@@ -66,6 +68,22 @@ impl Engine<'_> {
         let slots = attempts.slots();
         self.enter(slots, pause);
         self.memory.copy_from_slice(&self.state.memory);
+        match self.watch.take() {
+            None => self.attempt_up_to(attempts, count),
+            Some(mut watch) => {
+                self.attempt_watched(attempts, count, &mut watch);
+                self.watch = Some(watch);
+            }
+        }
+        attempts.finish(&mut self.march[slots.largest.clone()]);
+        self.innovation = match self.march[slots.innovation] {
+            largest if largest > self.state.innovation => largest.powi(2),
+            _ => 0.0,
+        };
+        self.march[slots.steps] as u64
+    }
+
+    fn attempt_up_to(&mut self, attempts: &dyn Attempts, count: u64) {
         let (kept, memory, cost) =
             (&mut self.stages[..], &mut self.memory[..], &mut self.state.cost);
         attempts.run(
@@ -73,12 +91,34 @@ impl Engine<'_> {
             &mut self.march,
             &mut Workspace { kept, memory, cost, work: &mut self.work },
         );
-        attempts.finish(&mut self.march[slots.largest.clone()]);
-        self.innovation = match self.march[slots.innovation] {
-            largest if largest > self.state.innovation => largest.powi(2),
-            _ => 0.0,
-        };
-        self.march[slots.steps] as u64
+    }
+
+    /// Make attempts as long as no event lies in an accepted step: one in which one may lie is made
+    /// by itself.
+    fn attempt_watched(&mut self, attempts: &dyn Attempts, count: u64, watch: &mut Watch) {
+        let slots = attempts.slots();
+        watch.begin_at(self.state.t, &self.state.x);
+        let (mut before, mut memory) = (std::mem::take(&mut self.before_attempt), Vec::new());
+        for _ in 0..count {
+            before.clone_from(&self.march);
+            memory.clone_from(&self.memory);
+            self.attempt_up_to(attempts, 1);
+            let at = &self.march;
+            if at[slots.steps] > before[slots.steps] {
+                let (t, x) = (at[slots.t], &at[slots.x.clone()]);
+                let h = at[slots.elapsed] - before[slots.elapsed];
+                if !watch.passes(&self.state.events, h, (t, x)) {
+                    // The attempts that were rejected on the way are made again.
+                    self.march.copy_from_slice(&before);
+                    self.memory.copy_from_slice(&memory);
+                    break;
+                }
+            }
+            if self.march[slots.status] != Status::Going.number() {
+                break;
+            }
+        }
+        self.before_attempt = before;
     }
 
     /// Largest number of attempts: up to the next check of any kind and to the limit of steps, and
