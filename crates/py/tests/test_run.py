@@ -321,7 +321,8 @@ def test_events_have_their_times(tmp_path: Path) -> None:
     assert list(run.events["up"].number) == [1] and run.ended_by is None
     # A state there, and the same from a folder.
     assert run.at(run.events["up"].t)["q"][0, 0] == pytest.approx(0, abs=1e-7)
-    stored = ho.open(run.save(tmp_path / "run").path)
+    run.save(tmp_path / "run")
+    stored = ho.open(tmp_path / "run")
     assert np.array_equal(stored.events["zero"].t, run.events["zero"].t)
     ended = model.run(until=9, until_event="up")
     assert ended.ended_by == "up" and ended.summary["t"] == pytest.approx(1.5 * np.pi, abs=1e-7)
