@@ -189,21 +189,31 @@ pub struct EventMemory {
     /// Time of the last reset.
     #[serde(with = "exact::number")]
     pub last: f64,
-    /// Time between the last two resets, and the longest since these times shrink.
+    /// Time between the last two resets, its ratio to the time before, and the longest since these
+    /// times shrink by one ratio.
     #[serde(with = "exact::number")]
     interval: f64,
     #[serde(with = "exact::number")]
+    ratio: f64,
+    #[serde(with = "exact::number")]
     longest: f64,
-    /// Number of these times that have shrunk, one after the other.
+    /// Number of these times that have shrunk by one ratio, one after the other.
     shrunk: u32,
 }
 
 /// Part of a function's terms that is its rounding.
 pub(crate) const ROUNDING: f64 = 32.0 * f64::EPSILON;
 
-/// Part of the longest time between two resets below which they accumulate. With a coefficient of
-/// restitution of 0.9 that is after 220 impacts; chance does not bring two of them so near.
-const ACCUMULATED: f64 = 1e-10;
+/// Part of the longest time between two resets below which they accumulate. A hop of that length is
+/// higher than the rounding of a function by some digits still; the root of the rounding is 1e-7.
+const ACCUMULATED: f64 = 1e-5;
+
+/// Number of times in a row that have shrunk by the same ratio before resets accumulate: chance does
+/// not make so many.
+const IN_A_ROW: u32 = 6;
+
+/// Largest relative difference of two ratios that are the same.
+const SAME_RATIO: f64 = 0.02;
 
 impl EventMemory {
     /// Memory of a function that begins with this value and rate.
@@ -229,15 +239,13 @@ impl EventMemory {
     /// Count a reset at t. Returns the time at which resets accumulate, if they do.
     pub(crate) fn reset_at(&mut self, t: f64) -> Option<f64> {
         let (interval, before) = (t - self.last, self.interval);
-        let shrinks = interval < before || interval == 0.0;
-        self.longest = if shrinks && self.shrunk > 0 { self.longest } else { interval };
-        self.shrunk = if shrinks { self.shrunk + 1 } else { 0 };
-        (self.last, self.interval) = (t, interval);
-        if self.shrunk < 4 || interval > ACCUMULATED * self.longest {
-            return None;
-        }
-        let ratio = if before > 0.0 { interval / before } else { 0.0 };
-        Some(t + if ratio < 1.0 { interval * ratio / (1.0 - ratio) } else { 0.0 })
+        let ratio = if interval == 0.0 { 0.0 } else { interval / before };
+        let goes_on = ratio < 1.0 && (ratio - self.ratio).abs() <= SAME_RATIO * self.ratio;
+        self.longest = if goes_on { self.longest } else { interval.max(before.min(f64::MAX)) };
+        self.shrunk = if goes_on { self.shrunk + 1 } else { 0 };
+        (self.last, self.interval, self.ratio) = (t, interval, ratio);
+        let is_over = self.shrunk >= IN_A_ROW && interval <= ACCUMULATED * self.longest;
+        is_over.then_some(t + interval * ratio / (1.0 - ratio))
     }
 }
 
