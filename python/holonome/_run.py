@@ -310,7 +310,7 @@ class Arrays(Mapping[str, "Array"]):
                 drifts[single[kind]] = _drift(single[kind], kind, entry)
                 continue
             for name, facts in (entry or {}).items():
-                own = f"{name}.hidden" if kind == "hidden" else name
+                own = f"{name}.{kind}" if kind.startswith("hidden") else name
                 drifts[own] = _drift(own, kind.rstrip("s"), facts)
         return drifts
 

@@ -1,6 +1,7 @@
 //! Report of `holonome check`: properties that the engine derived from a model.
 
 mod advice;
+mod constraints;
 mod held;
 mod pace;
 mod rows;
@@ -13,10 +14,10 @@ use crate::kernels::{FieldJacobian, Formula, Taylor};
 use crate::problem::Problem;
 use crate::step::survey;
 use advice::advice;
+use constraints::{constraint_rows, degrees_of_freedom, dimension_left};
 use held::{HeldIntegrals, groups, kept_groups};
 use holonome_integrate::method::{Method, MethodTreatment, Needs, SCHEMES, Scheme, TREATMENTS};
 use holonome_linear::gram::{Gram, Row};
-use holonome_model::elaborate::expression::{MOMENTUM, TIME};
 use holonome_model::elaborate::model::{Dynamics, Model, Role, Variable};
 use holonome_model::graph::{Expression, Graph, Input, Node};
 use holonome_model::policy::Way;
@@ -25,12 +26,10 @@ use holonome_model::templated::RowField;
 use holonome_model::treatment::Field;
 use holonome_model::treatment::feedback::gain_name;
 use holonome_model::treatment::mechanics::Mechanics;
-use holonome_model::treatment::structure::{
-    ConstraintKind, Probe, Structure, ambient_points, points_on_set,
-};
+use holonome_model::treatment::structure::{Probe, Structure, ambient_points, points_on_set};
 pub use rows::{
-    ConstraintRole, ConstraintRow, Jacobian, MassMatrix, MethodRow, ModelKind, Rank, TemplateRows,
-    VariableRow,
+    ClassRow, ConstraintRole, ConstraintRow, Jacobian, MassMatrix, MethodRow, ModelKind, Rank,
+    TemplateRows, VariableRow,
 };
 use serde::Serialize;
 
@@ -59,6 +58,8 @@ pub struct Report {
     pub dimension: usize,
     /// Degrees of freedom, of a field the dimension of its manifold; `None` if not known.
     pub degrees_of_freedom: Option<usize>,
+    /// Dimension of the set that the constraints leave; `None` if not known, or without constraints.
+    pub dimension_left: Option<usize>,
     /// Variables, in the model's order.
     pub variables: Vec<VariableRow>,
     /// Constraints, in the model's order.
@@ -126,7 +127,11 @@ impl Report {
             dimension: model.phase_dimension(),
             degrees_of_freedom: degrees,
             variables: variable_rows(model),
-            constraints: constraint_rows(model, structure),
+            constraints: constraint_rows(
+                model,
+                field.map(|(field, structure)| (&**field, structure)),
+            ),
+            dimension_left: dimension_left(model, structure, degrees),
             mass_matrix,
             determinant_varies: unrolled.and_then(|field| {
                 let start = vec![model.initial.clone()];
@@ -244,83 +249,6 @@ fn assumptions(problem: &Problem, r: Rank) -> String {
         ),
     };
     format!("{a1}; A2 (a compact level set) is undecided; {a3}")
-}
-
-fn degrees_of_freedom(
-    model: &Model,
-    structure: Option<&Structure>,
-    regular: bool,
-) -> Option<usize> {
-    let scalars: usize = model.constraints.iter().map(|c| c.members * c.components.len()).sum();
-    if !regular {
-        return None;
-    }
-    if !model.is_hamiltonian() {
-        return model.dimension().checked_sub(scalars);
-    }
-    if model.constraints.is_empty() {
-        return Some(model.degrees());
-    }
-    match structure?.kind {
-        ConstraintKind::Free => Some(model.degrees()),
-        // Positions move in all directions that rolling leaves.
-        ConstraintKind::Nonholonomic => model.degrees().checked_sub(scalars),
-        ConstraintKind::Holonomic | ConstraintKind::Coisotropic => {
-            model.degrees().checked_sub(scalars)
-        }
-        ConstraintKind::SecondClass => (2 * model.degrees()).checked_sub(scalars).map(|d| d / 2),
-    }
-}
-
-fn constraint_rows(model: &Model, structure: Option<&Structure>) -> Vec<ConstraintRow> {
-    let mut hidden = structure.map(|s| s.hidden.iter()).unwrap_or_default();
-    let stated = model.imposed_constraints();
-    // For each stated constraint, the number of its imposed equations and one of their hidden ones.
-    let mut imposed = vec![(0, None); stated.len()];
-    for (k, part) in model.constraints.iter().enumerate() {
-        let of = model.redundancy.as_ref().map_or(k, |redundancy| redundancy.parts[k].0);
-        let rolls = model.rollings.iter().any(|rolling| rolling.constraint == k);
-        let own = hidden.by_ref().take(if rolls { 0 } else { part.scalars() }).last();
-        imposed[of] = (imposed[of].0 + part.scalars(), own);
-    }
-    stated
-        .iter()
-        .zip(imposed)
-        .map(|(c, (held, own))| {
-            let holonomic = c.depends & MOMENTUM == 0;
-            let class = match structure.map(|s| s.kind) {
-                Some(ConstraintKind::SecondClass) => "second class",
-                Some(ConstraintKind::Coisotropic) => {
-                    "coisotropic, second class with its hidden constraint"
-                }
-                Some(ConstraintKind::Holonomic) => "second class with its hidden constraint",
-                _ => "",
-            };
-            let formula = own.map(|h| match (h.tangency, holonomic, c.depends & TIME != 0) {
-                (true, ..) => "G p = 0",
-                (false, true, false) => "G H_p = 0",
-                (false, true, true) => "G H_p + g_t = 0",
-                (false, false, _) => "{g, H} = 0",
-            });
-            let rolls = model.rollings.iter().any(|of| stated[of.constraint].name == c.name);
-            let kind = match (model.is_hamiltonian(), holonomic) {
-                _ if rolls => ConstraintRole::Rolling,
-                (false, _) => ConstraintRole::Manifold,
-                (true, true) => ConstraintRole::Holonomic,
-                (true, false) => ConstraintRole::PhaseSpace,
-            };
-            ConstraintRow {
-                name: c.name.clone(),
-                members: c.members,
-                scalars: c.scalars(),
-                redundant: c.scalars() - held,
-                kind,
-                rheonomic: c.depends & TIME != 0,
-                class,
-                hidden: formula,
-            }
-        })
-        .collect()
 }
 
 /// True if a node depends on an input that `select` chooses.

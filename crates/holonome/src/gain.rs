@@ -117,5 +117,5 @@ pub fn describe(gains: &[f64], groups: &[InvariantGroup]) -> String {
 
 /// True if a kind of invariant is imposed rather than inherited.
 pub fn is_imposed(kind: InvariantKind) -> bool {
-    matches!(kind, InvariantKind::Constraint | InvariantKind::Hidden)
+    matches!(kind, InvariantKind::Constraint | InvariantKind::Hidden(_))
 }

@@ -328,7 +328,7 @@ fn run_holding(
 fn groups(invariants: &Invariants) -> Vec<InvariantGroup> {
     let kind = |kind| match kind {
         GroupKind::Constraint => InvariantKind::Constraint,
-        GroupKind::Hidden => InvariantKind::Hidden,
+        GroupKind::Hidden => InvariantKind::Hidden(1),
         GroupKind::Hamiltonian => InvariantKind::Hamiltonian,
         _ => InvariantKind::Integral,
     };
@@ -397,7 +397,7 @@ impl Recorded {
         for (k, group) in self::groups(system.invariants()).into_iter().enumerate() {
             let of = gain_name(&group.name, group.kind);
             let (word, description) = match group.kind {
-                InvariantKind::Constraint | InvariantKind::Hidden => {
+                InvariantKind::Constraint | InvariantKind::Hidden(_) => {
                     ("residual", "residual of constraint")
                 }
                 _ => ("drift", "drift of"),

@@ -177,7 +177,9 @@ impl InitialValues {
                     g.members.rows().next().map(|(row, _)| NumberArray::of(f[row]))
                 }
                 InvariantKind::ModifiedEnergy => modified.map(NumberArray::of),
-                InvariantKind::Constraint | InvariantKind::Hidden | InvariantKind::Integral => None,
+                InvariantKind::Constraint | InvariantKind::Hidden(_) | InvariantKind::Integral => {
+                    None
+                }
             }
         };
         groups.iter().zip(&self.integrals).map(value).collect()
@@ -316,7 +318,7 @@ impl RecordedArray {
     fn of_group(group: &InvariantGroup) -> RecordedArray {
         let of = stored_name(&group.name, group.kind);
         let (name, role, description) = match group.kind {
-            InvariantKind::Constraint | InvariantKind::Hidden => {
+            InvariantKind::Constraint | InvariantKind::Hidden(_) => {
                 (format!("residual.{of}"), "residual", format!("residual of constraint {of}"))
             }
             _ => (format!("drift.{of}"), "drift", format!("drift of {of}")),

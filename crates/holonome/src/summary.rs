@@ -10,7 +10,7 @@ use crate::serial::{self, Nested, number_or_nan};
 use crate::store::Status;
 use holonome_figures::numbers::{number, small};
 use holonome_integrate::state::{Cost, StepState};
-use holonome_model::treatment::{InvariantGroup, InvariantKind, feedback};
+use holonome_model::treatment::{InvariantGroup, InvariantKind, feedback, hidden_name};
 use indexmap::IndexMap;
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
@@ -205,6 +205,9 @@ struct DriftsByKind {
     /// A state model has no hidden constraints.
     #[serde(skip_serializing_if = "Option::is_none")]
     hidden: Option<IndexMap<String, Drift>>,
+    /// Hidden constraints of higher orders by `hidden2`, `hidden3`, …
+    #[serde(flatten)]
+    further: IndexMap<String, IndexMap<String, Drift>>,
     integrals: IndexMap<String, Drift>,
 }
 
@@ -219,8 +222,12 @@ impl From<Drifts> for DriftsByKind {
                 InvariantKind::Penalised => by.penalised_hamiltonian = Some(drift),
                 InvariantKind::ModifiedEnergy => by.modified_energy = Some(drift),
                 InvariantKind::Constraint => drop(by.constraints.insert(name, drift)),
-                InvariantKind::Hidden => {
+                InvariantKind::Hidden(1) => {
                     by.hidden.get_or_insert_default().insert(name, drift);
+                }
+                InvariantKind::Hidden(order) => {
+                    let key = format!("hidden{order}");
+                    by.further.entry(key).or_default().insert(name, drift);
                 }
                 InvariantKind::Integral => drop(by.integrals.insert(name, drift)),
             }
@@ -242,10 +249,14 @@ impl From<DriftsByKind> for Drifts {
         });
         let groups = [
             (InvariantKind::Constraint, by.constraints),
-            (InvariantKind::Hidden, by.hidden.unwrap_or_default()),
-            (InvariantKind::Integral, by.integrals),
+            (InvariantKind::Hidden(1), by.hidden.unwrap_or_default()),
         ];
-        let others = groups.into_iter().flat_map(|(kind, group)| {
+        let further = by.further.into_iter().filter_map(|(key, group)| {
+            Some((InvariantKind::Hidden(key.strip_prefix("hidden")?.parse().ok()?), group))
+        });
+        let integrals = (InvariantKind::Integral, by.integrals);
+        let groups = groups.into_iter().chain(further).chain([integrals]);
+        let others = groups.flat_map(|(kind, group)| {
             group.into_iter().map(move |(name, drift)| Drift { kind, name, ..drift })
         });
         Drifts { all: energies.chain(others).collect(), hamiltonian }
@@ -253,18 +264,17 @@ impl From<DriftsByKind> for Drifts {
 }
 
 /// Scale of the terms of group `k` in a run of length `span`; `terms` has the measured scales. A
-/// hidden constraint is a rate: its scale is at least that of a rate which changes its constraint
-/// by the constraint's terms within the run, because at rest its own terms are rounding.
+/// hidden constraint is a rate, of a higher order the rate of a rate: its scale is at least that of
+/// one which changes its constraint by the constraint's terms within the run, because at rest its
+/// own terms are rounding.
 pub(crate) fn size_of_terms(groups: &[InvariantGroup], terms: &[f64], k: usize, span: f64) -> f64 {
     let own = terms.get(k).copied().unwrap_or(0.0);
-    if groups[k].kind != InvariantKind::Hidden {
-        return own;
-    }
+    let InvariantKind::Hidden(order) = groups[k].kind else { return own };
     let is_its = |group: &InvariantGroup| {
         group.kind == InvariantKind::Constraint && group.name == groups[k].name
     };
     let constraint = groups.iter().position(is_its).and_then(|constraint| terms.get(constraint));
-    let rate = constraint.map_or(0.0, |terms| terms / span);
+    let rate = constraint.map_or(0.0, |terms| terms / span.powi(order as i32));
     if rate.is_finite() { own.max(rate) } else { own }
 }
 
@@ -311,13 +321,17 @@ impl Drift {
     pub fn label(&self, hamiltonian: &str) -> String {
         let word = match self.kind {
             InvariantKind::Constraint => "constraint ",
-            InvariantKind::Hidden => "hidden constraint ",
+            InvariantKind::Hidden(_) => "hidden constraint ",
             InvariantKind::Hamiltonian => hamiltonian,
             InvariantKind::Penalised => "H with the penalty",
             InvariantKind::ModifiedEnergy => "modified energy",
             InvariantKind::Integral => "integral ",
         };
-        let name = if word.ends_with(' ') { &self.name[..] } else { "" };
+        let name = match self.kind {
+            InvariantKind::Hidden(order @ 2..) => &hidden_name(&self.name, order),
+            _ if word.ends_with(' ') => &self.name,
+            _ => "",
+        };
         let held = if self.varying { " (varies, not held)" } else { "" };
         format!("{word}{name}{held}")
     }
@@ -327,7 +341,7 @@ impl Drift {
     /// (`off_target`), only the end counts, as of constraints.
     pub(crate) fn lost(&self, off_target: bool) -> Option<f64> {
         let of_end =
-            off_target || matches!(self.kind, InvariantKind::Constraint | InvariantKind::Hidden);
+            off_target || matches!(self.kind, InvariantKind::Constraint | InvariantKind::Hidden(_));
         let at = |relative: Relative| if of_end { relative.last } else { relative.max };
         // A claim that is known to fail has a warning already.
         if self.kind == InvariantKind::ModifiedEnergy
@@ -353,12 +367,17 @@ pub(crate) fn large_drifts(drift: &[Drift], off_target: bool) -> Vec<String> {
     let large = |d: &Drift| {
         let size = d.lost(off_target)?;
         let of_end =
-            off_target || matches!(d.kind, InvariantKind::Constraint | InvariantKind::Hidden);
+            off_target || matches!(d.kind, InvariantKind::Constraint | InvariantKind::Hidden(_));
         let what = match d.kind {
             InvariantKind::Hamiltonian => "the energy drifts".to_string(),
             InvariantKind::Penalised => "the energy with the penalty drifts".to_string(),
             InvariantKind::Constraint => format!("constraint '{}' is violated", d.name),
-            InvariantKind::Hidden => format!("the hidden constraint of '{}' is violated", d.name),
+            InvariantKind::Hidden(1) => {
+                format!("the hidden constraint of '{}' is violated", d.name)
+            }
+            InvariantKind::Hidden(order) => {
+                format!("the hidden constraint '{}' is violated", hidden_name(&d.name, order))
+            }
             InvariantKind::ModifiedEnergy | InvariantKind::Integral => {
                 format!("integral '{}' drifts", d.name)
             }
@@ -383,7 +402,8 @@ pub(crate) fn large_drifts(drift: &[Drift], off_target: bool) -> Vec<String> {
 /// Names of the quantities that have lost a good part of themselves.
 pub(crate) fn lost(drift: &[Drift], off_target: bool) -> Vec<String> {
     let name = |d: &Drift| match d.kind {
-        InvariantKind::Hidden => format!("hidden constraint of {}", d.name),
+        InvariantKind::Hidden(1) => format!("hidden constraint of {}", d.name),
+        InvariantKind::Hidden(order) => hidden_name(&d.name, order),
         _ => d.name.clone(),
     };
     drift.iter().filter(|d| d.lost(off_target).is_some()).map(name).collect()

@@ -15,6 +15,7 @@ pub use holonome_linear::member_rows::MemberRows;
 use holonome_linear::halves::by_halves;
 use holonome_linear::pattern::{Pattern, Row};
 
+use std::ops::Range;
 use std::sync::{Arc, LazyLock};
 
 /// A vector field with its known invariants. Everything is a slice; scratch comes from the caller.
@@ -308,17 +309,29 @@ pub fn all_finite(numbers: &[f64]) -> bool {
     rest.iter().map(|x| 0.0 * x).sum::<f64>() + by_halves(sums, |a, b| a + b) == 0.0
 }
 
-/// Rows of F that are the rates of its first rows, in the same order.
-#[derive(Clone, Copy, Debug, Default)]
+/// Rows of F that are the rates of others: hidden constraints.
+#[derive(Clone, Debug, Default)]
 pub struct ConstraintRates {
-    /// First of these rows; 0 if there are none.
-    first: usize,
+    /// Rows that are the rates of as many others in line, with the first of those; ascending.
+    stretches: Vec<(Range<usize>, usize)>,
 }
 
 impl ConstraintRates {
-    /// Constraint of which a row is the rate.
-    pub fn constraint(self, row: usize) -> Option<usize> {
-        row.checked_sub(self.first).filter(|&constraint| constraint < self.first)
+    /// Row of which a row is the rate.
+    pub fn constraint(&self, row: usize) -> Option<usize> {
+        let place = self.stretches.partition_point(|(rates, _)| rates.end <= row);
+        let (rates, first) = self.stretches.get(place)?;
+        row.checked_sub(rates.start).map(|k| first + k)
+    }
+
+    /// Append a row that is the rate of another.
+    fn push(&mut self, rate: usize, of: usize) {
+        match self.stretches.last_mut() {
+            Some((rates, first)) if rates.end == rate && *first + rates.len() == of => {
+                rates.end += 1;
+            }
+            _ => self.stretches.push((rate..rate + 1, of)),
+        }
     }
 }
 
@@ -355,11 +368,20 @@ impl Invariants {
         self.pattern.row(row)
     }
 
-    /// Rows that are rates of constraints: the second half of the constraints, if these are the
-    /// hidden ones of the first.
+    /// Rows that are rates: those of hidden constraints, of the rows of the last group before with
+    /// the same name, member by member.
     pub fn constraint_rates(&self) -> ConstraintRates {
-        let is_hidden = self.groups.iter().any(|group| group.kind == GroupKind::Hidden);
-        ConstraintRates { first: if is_hidden { self.constraints / 2 } else { 0 } }
+        let mut found = ConstraintRates::default();
+        for (k, group) in self.groups.iter().enumerate() {
+            let before = self.groups[..k].iter().rfind(|before| before.name == group.name);
+            let Some(before) = before.filter(|_| group.kind == GroupKind::Hidden) else { continue };
+            for (rates, members) in group.members.iter().zip(before.members.iter()) {
+                let pairs = rates.into_iter().zip(members);
+                pairs.for_each(|((rate, _), (row, _))| found.push(rate, row));
+            }
+        }
+        found.stretches.sort_unstable_by_key(|(rates, _)| rates.start);
+        found
     }
 
     /// For each row, true if it is corrected: it belongs to a group that is not only monitored, and

@@ -24,33 +24,44 @@ pub fn positive_definite(a: &[f64], n: usize) -> bool {
 /// Rank of a dense matrix by elimination with complete pivoting; entries below `tolerance` times
 /// the largest count as zero.
 pub fn rank(a: &[f64], rows: usize, columns: usize, tolerance: f64) -> usize {
+    pivots(a, rows, columns, &[], tolerance).len()
+}
+
+/// Pivots (row, column) of the elimination of a dense matrix (row-major): the `given` ones, then
+/// the largest entry in turn, until all are below `tolerance` times the largest of the matrix.
+pub fn pivots(
+    a: &[f64],
+    rows: usize,
+    columns: usize,
+    given: &[(usize, usize)],
+    tolerance: f64,
+) -> Vec<(usize, usize)> {
     let mut m = a.to_vec();
     let scale = m.iter().fold(0.0f64, |s, v| s.max(v.abs()));
-    let mut used = vec![false; columns];
+    let (mut free_rows, mut free_columns) = (vec![true; rows], vec![true; columns]);
+    let mut found = Vec::new();
     for k in 0..rows.min(columns) {
-        let best = (k..rows)
-            .flat_map(|i| (0..columns).map(move |j| (i, j)))
-            .filter(|&(_, j)| !used[j])
-            .max_by(|&(a, b), &(c, d)| {
-                m[a * columns + b].abs().total_cmp(&m[c * columns + d].abs())
-            });
-        let Some((i, j)) = best else { return k };
-        // NaN counts as a remaining rank of zero.
-        if m[i * columns + j].abs() <= tolerance * scale || m[i * columns + j].is_nan() {
-            return k;
-        }
-        used[j] = true;
-        for c in 0..columns {
-            m.swap(k * columns + c, i * columns + c);
-        }
-        for r in k + 1..rows {
-            let f = m[r * columns + j] / m[k * columns + j];
-            for c in 0..columns {
-                m[r * columns + c] -= f * m[k * columns + c];
+        let largest = || {
+            let free = |&(i, j): &(usize, usize)| free_rows[i] && free_columns[j];
+            let size = |(i, j): (usize, usize)| m[i * columns + j].abs();
+            let places = (0..rows).flat_map(|i| (0..columns).map(move |j| (i, j)));
+            let best = places.filter(free).max_by(|&a, &b| size(a).total_cmp(&size(b)))?;
+            // NaN ends the search.
+            (size(best) > tolerance * scale).then_some(best)
+        };
+        let Some((i, j)) = given.get(k).copied().or_else(largest) else { break };
+        (free_rows[i], free_columns[j]) = (false, false);
+        found.push((i, j));
+        let pivot_row = m[i * columns..(i + 1) * columns].to_vec();
+        let free = |&(r, _): &(usize, &mut [f64])| free_rows[r];
+        for (_, row) in m.chunks_exact_mut(columns).enumerate().filter(free) {
+            let f = row[j] / pivot_row[j];
+            if f != 0.0 {
+                row.iter_mut().zip(&pivot_row).for_each(|(v, p)| *v -= f * p);
             }
         }
     }
-    rows.min(columns)
+    found
 }
 
 /// Zero the entries of an n × n matrix that are rounding: below `tolerance` times the scale `size`
@@ -63,9 +74,9 @@ pub fn drop_rounding(a: &mut [f64], size: impl Fn(usize, usize) -> f64, n: usize
     }
 }
 
-/// Copy of an n × n matrix with rows and columns scaled so that the largest entry of each tends to
-/// 1 (Ruiz 2001). But for rounding it does not depend on the units of rows and columns.
-pub fn equilibrated(a: &[f64], n: usize) -> Vec<f64> {
+/// Copy of a matrix (row-major) with rows and columns scaled so that the largest entry of each tends
+/// to 1 (Ruiz 2001). But for rounding it does not depend on the units of rows and columns.
+pub fn equilibrated(a: &[f64], count: usize, n: usize) -> Vec<f64> {
     let mut m = a.to_vec();
     // Converges like 2^-k in the logarithms of the scales.
     for _ in 0..60 {
@@ -74,9 +85,9 @@ pub fn equilibrated(a: &[f64], n: usize) -> Vec<f64> {
             if largest > 0.0 && largest.is_finite() { 1.0 / largest.sqrt() } else { 1.0 }
         };
         let rows: Vec<f64> =
-            (0..n).map(|i| largest(&mut m[i * n..(i + 1) * n].iter().copied())).collect();
+            (0..count).map(|i| largest(&mut m[i * n..(i + 1) * n].iter().copied())).collect();
         let columns: Vec<f64> =
-            (0..n).map(|j| largest(&mut (0..n).map(|i| m[i * n + j]))).collect();
+            (0..n).map(|j| largest(&mut (0..count).map(|i| m[i * n + j]))).collect();
         m.iter_mut().enumerate().for_each(|(k, v)| *v = *v * rows[k / n] * columns[k % n]);
         if rows.iter().chain(&columns).all(|s| (s - 1.0).abs() < 1e-3) {
             break;
@@ -88,7 +99,7 @@ pub fn equilibrated(a: &[f64], n: usize) -> Vec<f64> {
 /// [`rank`] of an n × n matrix, independent of the units of rows and columns. Drop the rounding
 /// before.
 pub fn rank_in_any_units(a: &[f64], n: usize, tolerance: f64) -> usize {
-    rank(&equilibrated(a, n), n, n, tolerance)
+    rank(&equilibrated(a, n, n), n, n, tolerance)
 }
 
 #[cfg(test)]

@@ -3,8 +3,9 @@
 use crate::elaborate::model::Model;
 use crate::rows::RowProgram;
 use crate::templated::{Differentiated, RowField, RowMechanics};
+use crate::treatment::classes::structure;
 use crate::treatment::mechanics::{Mechanics, NoMechanics};
-use crate::treatment::structure::{Irregular, Structure, structure};
+use crate::treatment::structure::{Irregular, Structure};
 use crate::treatment::unrolled::{TooLarge, Unrolled, unroll};
 use crate::treatment::{Field, dirac};
 use std::ops::Deref;

@@ -56,6 +56,24 @@ pub struct ConstraintRow {
     pub class: &'static str,
     /// Formula of its hidden constraint, if it has one.
     pub hidden: Option<&'static str>,
+    /// The constraint and its hidden ones by order, with their partners, if these are not those of
+    /// the class.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub classes: Vec<ClassRow>,
+}
+
+/// A constraint or a hidden one with its partners.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ClassRow {
+    /// Its name: `rod`, `rod.hidden`, `rod.hidden2`.
+    pub name: String,
+    /// 0 for the constraint itself, 1 for its hidden one, 2 for that one's.
+    pub order: u32,
+    /// Number of scalar equations.
+    pub scalars: usize,
+    /// Names of those with which it is second class.
+    #[serde(rename = "second_class_with")]
+    pub with: Vec<String>,
 }
 
 /// Properties of the mass matrix.

@@ -2,8 +2,8 @@
 
 use super::advice::{ADVICE, penalty};
 use super::{
-    ConstraintRole, ConstraintRow, Jacobian, MassMatrix, MethodRow, ModelKind, Rank, Report,
-    TemplateRows, VariableRow,
+    ClassRow, ConstraintRole, ConstraintRow, Jacobian, MassMatrix, MethodRow, ModelKind, Rank,
+    Report, TemplateRows, VariableRow,
 };
 use crate::policy::{LONGEST_LANE_STEP, LONGEST_LOOP};
 use holonome_integrate::method::TREATMENTS;
@@ -149,7 +149,13 @@ impl Report {
     pub fn to_long_text(&self) -> String {
         let mut lines = vec![self.title()];
         lines.extend(self.variables.iter().map(VariableRow::line));
-        lines.extend(self.constraints.iter().map(ConstraintRow::line));
+        for constraint in &self.constraints {
+            lines.push(constraint.line());
+            lines.extend(constraint.classes.iter().skip(1).map(ClassRow::line));
+        }
+        lines.extend(self.dimension_left.map(|left| {
+            format!("  the constraints leave a set of dimension {left} of {}", self.dimension)
+        }));
         lines.extend(self.dynamics());
         lines.extend(self.jacobian_lines());
         lines.extend(self.computation());
@@ -276,9 +282,33 @@ impl ConstraintRow {
         if !class.is_empty() {
             line.push_str(&format!(", {class}"));
         }
+        if let Some(own) = self.classes.first().filter(|own| !own.with.is_empty()) {
+            line.push_str(&format!(" with {}", own.with.join(", ")));
+        }
         if let Some(hidden) = self.hidden {
             line.push_str(&format!("; hidden constraint {hidden}"));
         }
         line
+    }
+}
+
+impl ClassRow {
+    fn line(&self) -> String {
+        let order = match self.order {
+            1 => String::new(),
+            2 => " of second order".to_string(),
+            3 => " of third order".to_string(),
+            order => format!(" of order {order}"),
+        };
+        let count = if self.scalars == 1 {
+            String::new()
+        } else {
+            format!(" ({} scalar equations)", self.scalars)
+        };
+        let with = match self.with.is_empty() {
+            true => String::new(),
+            false => format!(", second class with {}", self.with.join(", ")),
+        };
+        format!("    {}{count}: hidden{order}{with}", self.name)
     }
 }

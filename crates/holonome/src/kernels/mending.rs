@@ -18,7 +18,7 @@ use holonome_linear::dense::{PIVOT_TOLERANCE, REGULARISATION};
 use holonome_model::graph::linear::{Factors, Matrix};
 use holonome_model::graph::value::{Recording, Truth, Value, nodes};
 use holonome_model::graph::{Graph, Node};
-use holonome_model::treatment::{Field, InvariantKind};
+use holonome_model::treatment::{Field, InvariantGroup, InvariantKind};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
@@ -411,7 +411,8 @@ impl<'a, 'r> Rows<'a, 'r> {
     /// w² of the vectors, with those of momenta wide enough to explain the hidden constraints, as
     /// in `holonome_integrate::treatment::correction`.
     fn widened(&self, weights: &[Value<'r>], noises: &[Value<'r>]) -> Vec<Value<'r>> {
-        let groups = self.field.groups.iter().filter(|group| group.kind == InvariantKind::Hidden);
+        let is_hidden = |group: &&InvariantGroup| matches!(group.kind, InvariantKind::Hidden(_));
+        let groups = self.field.groups.iter().filter(is_hidden);
         let hidden: Vec<usize> =
             groups.flat_map(|group| group.members.rows().map(|(row, _)| row)).collect();
         let mut concerned = vec![false; weights.len()];

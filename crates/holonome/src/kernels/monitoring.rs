@@ -107,7 +107,7 @@ pub(super) fn kind(kind: InvariantKind) -> GroupKind {
     match kind {
         InvariantKind::ModifiedEnergy => unreachable!("a field has no method"),
         InvariantKind::Constraint => GroupKind::Constraint,
-        InvariantKind::Hidden => GroupKind::Hidden,
+        InvariantKind::Hidden(_) => GroupKind::Hidden,
         InvariantKind::Hamiltonian | InvariantKind::Penalised => GroupKind::Hamiltonian,
         InvariantKind::Integral => GroupKind::Integral,
     }

@@ -155,10 +155,10 @@ impl SlowManifold {
             Rows::new(Differentiated::of(model.dimension(), list), parameters)
         };
         let (constraints, rates) =
-            (derived(InvariantKind::Constraint), derived(InvariantKind::Hidden));
+            (derived(InvariantKind::Constraint), derived(InvariantKind::Hidden(1)));
         let mut pieces = Vec::new();
         let mut first = 0;
-        for MonitoredQuantity { functional, kept, .. } in of(InvariantKind::Hidden) {
+        for MonitoredQuantity { functional, kept, .. } in of(InvariantKind::Hidden(1)) {
             let place =
                 |output: usize| kept.binary_search(&output).ok().map(|k| (first + k) as u32);
             pieces.extend(RowProgram::time_derivatives(functional, &place));

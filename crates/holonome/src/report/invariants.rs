@@ -41,7 +41,7 @@ pub(super) fn invariants(drifts: Option<Drifts>) -> Vec<Invariant> {
     let rank = |kind| match kind {
         InvariantKind::Integral => 1,
         InvariantKind::Constraint => 2,
-        InvariantKind::Hidden => 3,
+        InvariantKind::Hidden(_) => 3,
         _ => 0,
     };
     let mut drifts = drifts.unwrap_or_default().all;

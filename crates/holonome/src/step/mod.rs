@@ -630,7 +630,9 @@ impl Facts<'_> {
                 if self.degenerate.is_some()
                     || matches!(
                         self.kind,
-                        ConstraintKind::SecondClass | ConstraintKind::Nonholonomic
+                        ConstraintKind::SecondClass
+                            | ConstraintKind::Mixed
+                            | ConstraintKind::Nonholonomic
                     ) =>
             {
                 "corrected:dop853"
@@ -794,6 +796,9 @@ fn suits(method: &Method, facts: &Facts) -> Result<(), String> {
         }
         Needs::Coisotropic if kind == ConstraintKind::SecondClass => {
             "the brackets of the constraints do not vanish on the constraint set, so they have no fibres to slide along; use corrected:dop853"
+        }
+        Needs::Coisotropic if kind == ConstraintKind::Mixed => {
+            "the constraints are not coisotropic, as some of their brackets do not vanish or hidden constraints have hidden ones in turn: they have no fibres from which a multiplier leads to the set; use corrected:dop853"
         }
         _ => return Ok(()),
     };

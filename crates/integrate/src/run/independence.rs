@@ -129,11 +129,15 @@ impl Independence {
     pub fn new(system: &dyn System) -> Independence {
         let invariants = system.invariants();
         let count = invariants.constraints / 2;
-        let hidden = invariants.groups.iter().any(|group| group.kind == GroupKind::Hidden);
+        let of_kind = |kind: GroupKind| {
+            let groups = invariants.groups.iter().filter(move |group| group.kind == kind);
+            groups.map(|group| group.members.row_count()).sum::<usize>()
+        };
+        let pairs = count > 0 && of_kind(GroupKind::Hidden) == count;
         let in_positions =
             |row: usize| invariants.row(row).entries().all(|(_, column)| column < system.dim() / 2);
         let mut products = Vec::new();
-        if hidden
+        if pairs
             && (0..count).all(in_positions)
             && count <= MOST_CONSTRAINTS
             && invariants.constraints == 2 * count

@@ -33,9 +33,7 @@ pub fn may_be_far(invariants: &Invariants, deviations: &[f64], terms: &[f64], h:
         _ if groups[k].monitored_only => false,
         GroupKind::Constraint => deviations[k] > FAR * terms[k],
         GroupKind::Hidden => {
-            let of = groups
-                .iter()
-                .position(|g| g.kind == GroupKind::Constraint && g.name == groups[k].name);
+            let of = groups[..k].iter().rposition(|group| group.name == groups[k].name);
             deviations[k] > FAR * terms[k]
                 && of.is_none_or(|of| deviations[k] * h > UNSEEN * terms[of])
         }
@@ -90,7 +88,7 @@ impl Engine<'_> {
             let size = size.max(square(&self.x1[at.clone()])).sqrt();
             trial.sizes[at].fill(size);
         }
-        let (held, rates) = (&self.held, self.rates);
+        let (held, rates) = (&self.held, &self.rates);
         let off = |values: &[f64], row: usize| (values[row] - target[row]).abs();
         trial.terms.clear();
         let terms_of = |row: usize| -> f64 {

@@ -11,7 +11,7 @@ use crate::rows::{BLOCK, RowKernel};
 use crate::scales::{Scales, with_sizes};
 use crate::templated::RowField;
 use crate::treatment::structure::{ConstraintKind, Structure};
-use crate::treatment::{Field, InvariantGroup, InvariantKind};
+use crate::treatment::{Field, InvariantGroup, InvariantKind, hidden_name};
 use holonome_linear::member_rows::Member;
 use holonome_linear::pattern::Pattern;
 use std::fmt::{self, Display};
@@ -41,15 +41,15 @@ pub enum Residual {
     Difference(f64),
     /// A vector or matrix equation: the norm of left side minus right side.
     Norm(f64),
-    /// A hidden constraint: its formula in words, and its value.
-    Hidden(&'static str, f64),
+    /// A hidden constraint: its order, its formula in words, and its value.
+    Hidden(u32, &'static str, f64),
 }
 
 impl Residual {
     /// Its value.
     pub fn value(self) -> f64 {
         match self {
-            Residual::Difference(value) | Residual::Norm(value) | Residual::Hidden(_, value) => {
+            Residual::Difference(value) | Residual::Norm(value) | Residual::Hidden(_, _, value) => {
                 value
             }
         }
@@ -69,8 +69,12 @@ impl Display for Miss {
                 write!(f, "constraint '{name}': left side minus right side is {}", shown(v))
             }
             Residual::Norm(v) => write!(f, "constraint '{name}': its residual is {}", shown(v)),
-            Residual::Hidden(formula, v) => {
+            Residual::Hidden(1, formula, v) => {
                 write!(f, "the hidden constraint of '{name}': {formula}, is {}", shown(v))
+            }
+            Residual::Hidden(order, _, v) => {
+                let [own, of] = [order, order - 1].map(|order| hidden_name(name, order));
+                write!(f, "the hidden constraint '{own}': the rate of '{of}', is {}", shown(v))
             }
         }
     }
@@ -200,8 +204,8 @@ pub(super) const VELOCITY_ALONG: &str = "the velocity along the constraint's nor
 
 /// Hidden constraints of a model, compiled for evaluation in many states.
 pub struct HiddenConstraints {
-    /// Constraints that have hidden ones, with the rows of their members.
-    list: Vec<(usize, Vec<Vec<usize>>)>,
+    /// Constraints that have hidden ones, with the order of these and the rows of their members.
+    list: Vec<(usize, u32, Vec<Vec<usize>>)>,
     scales: Scales,
     /// State components that each row reads.
     columns: Vec<Vec<u32>>,
@@ -223,10 +227,11 @@ impl HiddenConstraints {
     ) -> HiddenConstraints {
         let first = field.constraints - structure.hidden.len();
         let of_group = |group: &InvariantGroup| {
+            let InvariantKind::Hidden(order) = group.kind else { return None };
             let constraint =
                 model.imposed_constraints().iter().position(|q| q.name == group.name)?;
             let rows = |member: Member| member.into_iter().map(|(row, _)| row - first).collect();
-            Some((constraint, group.members.iter().map(rows).collect()))
+            Some((constraint, order, group.members.iter().map(rows).collect()))
         };
         let n = model.dimension();
         let varying: Vec<usize> =
@@ -246,12 +251,7 @@ impl HiddenConstraints {
         let kernel =
             backend.compile(&tape, 1).unwrap_or_else(|_| Box::new(Interpreter.program(&tape)));
         HiddenConstraints {
-            list: field
-                .groups
-                .iter()
-                .filter(|g| g.kind == InvariantKind::Hidden)
-                .filter_map(of_group)
-                .collect(),
+            list: field.groups.iter().filter_map(of_group).collect(),
             scales: scales.clone(),
             columns: structure
                 .hidden
@@ -307,7 +307,7 @@ impl HiddenConstraints {
                 *value = 0.0;
             }
         }
-        for (constraint, members) in &self.list {
+        for (constraint, order, members) in &self.list {
             let rows = || {
                 members
                     .iter()
@@ -322,7 +322,7 @@ impl HiddenConstraints {
             found(Miss {
                 constraint: *constraint,
                 member: model.imposed_constraints()[*constraint].member_name(member),
-                residual: Residual::Hidden(self.formula, values[row]),
+                residual: Residual::Hidden(*order, self.formula, values[row]),
                 reads: self.columns[row].clone(),
             });
         }
@@ -396,7 +396,7 @@ pub(super) fn row_hidden_misses(
     (values, entries): (&[f64], &[f64]),
     found: &mut dyn FnMut(Miss),
 ) {
-    for group in groups.iter().filter(|g| g.kind == InvariantKind::Hidden) {
+    for group in groups.iter().filter(|g| matches!(g.kind, InvariantKind::Hidden(_))) {
         let Some(constraint) =
             model.imposed_constraints().iter().position(|q| q.name == group.name)
         else {
@@ -417,7 +417,7 @@ pub(super) fn row_hidden_misses(
             missed.reduce(|a, b| if size(b.1).total_cmp(&size(a.1)).is_gt() { b } else { a });
         let Some((member, row_number)) = worst else { continue };
         let member = model.imposed_constraints()[constraint].member_name(member);
-        let residual = Residual::Hidden(VELOCITY_ALONG, values[row_number]);
+        let residual = Residual::Hidden(1, VELOCITY_ALONG, values[row_number]);
         let reads = pattern.row(row_number).columns().collect();
         found(Miss { constraint, member, residual, reads });
     }

@@ -9,7 +9,8 @@ use crate::policy::Way;
 use crate::rows::{BLOCK, RowKernel, RowProgram};
 use crate::scales::Scales;
 use crate::templated::{Differentiated, RowMechanics};
-use crate::treatment::structure::{self, ConstraintKind, Formulas, Values, onto_zeros};
+use crate::treatment::classes::structure;
+use crate::treatment::structure::{ConstraintKind, Formulas, Values, onto_zeros};
 use crate::treatment::unrolled::unroll;
 use holonome_linear::gram::Row;
 use holonome_linear::pattern::Pattern;
@@ -184,7 +185,7 @@ impl Projection {
         let mut unrolled = unroll(model).map_err(|e| e.to_string())?;
         let n = model.degrees();
         let scalars: Vec<_> = unrolled.constraints.iter().flatten().cloned().collect();
-        let structure = structure::structure(model, &mut unrolled).map_err(|e| e.to_string())?;
+        let structure = structure(model, &mut unrolled).map_err(|e| e.to_string())?;
         let holonomic = structure.kind == ConstraintKind::Holonomic;
         // H_pp by rows over the momenta.
         let mut metric: Vec<(u32, Gradient)> = Vec::new();

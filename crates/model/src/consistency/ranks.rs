@@ -369,10 +369,22 @@ fn singular_at(scalar: Scalar, others: &[Scalar], regular: bool) -> Diagnostic {
 pub(super) fn irregular(model: &Model, reason: &Irregular) -> Diagnostic {
     let span = model.constraints.first().map_or(Span::default(), |c| c.span);
     let (label, help) = match reason {
-        Irregular::Mixed { .. } => (
-            "first- and second-class constraints are mixed",
-            "split the model: state the second-class pairs by themselves, or the coisotropic constraints by themselves",
+        Irregular::Gauge { .. } => (
+            "gauge freedom",
+            "add a constraint that fixes one of these, for example that a component keeps its initial value",
         ),
+        Irregular::Inconsistent { .. } => (
+            "leads to a contradiction",
+            "leave out a constraint that the motion cannot keep, or add what it lacks to the Hamiltonian",
+        ),
+        Irregular::Degenerate { .. } => (
+            "leads to an irregular constraint",
+            "write the constraints so that the gradients of all that follows from them are independent where they hold",
+        ),
+        Irregular::Exceptional { .. } => {
+            ("singular at the initial state", "start from another state")
+        }
+        Irregular::TooMany { .. } => ("too many of them", "make the model smaller"),
         Irregular::RollingBesideMomenta { .. } => (
             "rolling beside a constraint on momenta",
             "state the constraint on momenta as a rolling one, on velocities",

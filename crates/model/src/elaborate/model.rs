@@ -369,8 +369,9 @@ pub enum Dynamics {
 pub enum InvariantKind {
     /// An equation of the model.
     Constraint,
-    /// Time derivative of a constraint, G H_p + g_t (or G p, if that vanishes identically).
-    Hidden,
+    /// Time derivative of a constraint, G H_p + g_t (or G p, if that vanishes identically), or of a
+    /// hidden constraint: its order is 1 or more.
+    Hidden(u32),
     /// H.
     Hamiltonian,
     /// H_ω, that is H with the penalty of the constraints.

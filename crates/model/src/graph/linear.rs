@@ -32,6 +32,14 @@ impl Matrix {
         self.entries[i * self.size + j] = value;
     }
 
+    /// True if all entries below the diagonal are 0, or all above it.
+    pub fn is_triangular(&self, g: &Graph) -> bool {
+        let n = self.size;
+        let empty = |i: usize, j: usize| g.is_zero(self.get(i, j));
+        let below = (0..n).all(|i| (0..i).all(|j| empty(i, j)));
+        below || (0..n).all(|i| (0..i).all(|j| empty(j, i)))
+    }
+
     /// The product with a vector.
     pub fn times(&self, g: &mut Graph, x: &[Node]) -> Vec<Node> {
         (0..self.size)

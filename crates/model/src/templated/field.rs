@@ -370,7 +370,8 @@ struct Parts<'a> {
 
 /// Parts of F; the sums of H come with its gradient if there are `mechanics`.
 fn parts(model: &Model, mut mechanics: Option<RowMechanics>) -> Parts<'_> {
-    let rows = InvariantRows::new(model, true);
+    let all = vec![true; model.constraints.iter().map(Quantity::scalars).sum()];
+    let rows = InvariantRows::new(model, &[all]);
     let (constraints, count) = (rows.constraints, rows.count);
     let part = |(first, source)| match source {
         InvariantSource::Monitored(functional, kept) => Some(Part {

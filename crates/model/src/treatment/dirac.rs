@@ -7,11 +7,10 @@
 //! to ṗ, and {H, f} becomes −(L_{X_H} + L_Q) f.
 
 use super::Field;
+use super::brackets::bracket_size;
 use super::invariants::{InvariantRows, InvariantSource};
 use super::least_norm::of_entries;
-use super::structure::{
-    ConstraintKind, Hidden, Irregular, Probe, Structure, ambient_points, bracket_size,
-};
+use super::structure::{ConstraintKind, Hidden, Irregular, Probe, Structure, ambient_points};
 use super::unrolled::{Scalar, Unrolled};
 use crate::elaborate::model::Model;
 use crate::graph::calculus::Gradient;
@@ -145,7 +144,11 @@ fn constrained_field(
         let mut u = multipliers(model, g, &gradients, &b)?;
         let field = with(g, &u);
         u.truncate(constraints.len());
-        return Ok(Extension { field, underlying: None, multipliers: u });
+        if structure.kind != ConstraintKind::Mixed {
+            return Ok(Extension { field, underlying: None, multipliers: u });
+        }
+        let u = determined(g, (&gradients, &b), &structure.pivots, n);
+        return Ok(Extension { field, underlying: Some(with(g, &u)), multipliers: u });
     };
     // A u_h = b_g, Aᵀ u_g = B u_h − b_h.
     let (of_constraints, of_hidden) = b.split_at(constraints.len());
@@ -216,7 +219,7 @@ fn rolling_field(
     let entries: Vec<Node> = (0..m * m).map(|k| s.get(k / m, k % m)).collect();
     let (values, _) = Probe::new(g, &entries, &[], model.dimension(), &model.parameter_values)
         .at(model.t0, &model.initial);
-    let values = rank::equilibrated(&values, m);
+    let values = rank::equilibrated(&values, m, m);
     if rank::rank(&values, m, m, 1e-12) < m {
         let hint = "; the constraints may be redundant, or the kinetic energy may not determine the velocity along a constraint's normal";
         let rank = rank::rank(&values, m, m, 1e-12);
@@ -269,7 +272,7 @@ fn factors_of_pairs(
         if k == 0 {
             if m <= 300 {
                 rank::drop_rounding(&mut values, size, m, 1e-12);
-                values = rank::equilibrated(&values, m);
+                values = rank::equilibrated(&values, m, m);
             }
             let rank = if m <= 300 { rank::rank(&values, m, m, 1e-12) } else { m };
             if rank < m {
@@ -308,9 +311,7 @@ fn has_regular_minors(a: &[f64], n: usize) -> bool {
     true
 }
 
-/// Multipliers u with C u = b for any regular antisymmetric C: the normal equations CᵀC u = Cᵀb,
-/// whose elimination needs no pivoting, and one step of iterative refinement, which restores the
-/// digits lost by squaring the condition number. A single pair is solved directly.
+/// Multipliers u with C u = b for any regular antisymmetric C.
 fn multipliers(
     model: &Model,
     g: &mut Graph,
@@ -343,6 +344,16 @@ fn multipliers(
         let (first, second) = (c.get(0, 1), c.get(1, 0));
         return Ok(vec![g.div(b[1], second), g.div(b[0], first)]);
     }
+    Ok(solved(g, &c, b))
+}
+
+/// Solution of C u = b for any regular C. A triangular C is eliminated; of any other, the normal
+/// equations CᵀC u = Cᵀb need no pivoting, and one step of iterative refinement restores the digits
+/// lost by squaring the condition number.
+pub(super) fn solved(g: &mut Graph, c: &Matrix, b: &[Node]) -> Vec<Node> {
+    if c.is_triangular(g) {
+        return Factors::general(g, c).solve(g, b);
+    }
     let normal = c.gram(g);
     let factors = Factors::symmetric(g, &normal);
     let right = c.transpose_times(g, b);
@@ -351,7 +362,28 @@ fn multipliers(
     let residual: Vec<Node> = b.iter().zip(product).map(|(&b, p)| g.sub(b, p)).collect();
     let right = c.transpose_times(g, &residual);
     let correction = factors.solve(g, &right);
-    Ok(u.into_iter().zip(correction).map(|(u, d)| g.add(u, d)).collect())
+    u.into_iter().zip(correction).map(|(u, d)| g.add(u, d)).collect()
+}
+
+/// Multipliers of the stated constraints on the set, from the rates `b` of the functions that
+/// determine them: there those of hidden constraints vanish.
+fn determined(
+    g: &mut Graph,
+    (gradients, b): (&[&Gradient], &[Node]),
+    pivots: &[(usize, usize)],
+    degrees: usize,
+) -> Vec<Node> {
+    let mut d = Matrix::zeros(g, pivots.len());
+    for (i, &(row, _)) in pivots.iter().enumerate() {
+        for (j, &(_, column)) in pivots.iter().enumerate() {
+            d.set(i, j, g.poisson(gradients[row], gradients[column], degrees));
+        }
+    }
+    let right: Vec<Node> = pivots.iter().map(|&(row, _)| b[row]).collect();
+    let by_pivot = solved(g, &d, &right);
+    let mut u = vec![g.zero(); pivots.len()];
+    pivots.iter().zip(by_pivot).for_each(|(&(_, column), value)| u[column] = value);
+    u
 }
 
 /// The field with F and DF.
@@ -361,7 +393,8 @@ fn with_invariants(
     structure: &Structure,
     field: Vec<Node>,
 ) -> Field {
-    let rows = InvariantRows::new(model, !structure.hidden.is_empty());
+    let scalars = unrolled.constraints.iter().map(Vec::len).sum();
+    let rows = InvariantRows::new(model, &structure.orders(scalars));
     let (mut invariants, mut jacobian) = (Vec::new(), Vec::new());
     let mut hidden = structure.hidden.iter();
     let of_scalar = |scalar: &Scalar| (scalar.node, scalar.gradient.clone());
@@ -374,8 +407,8 @@ fn with_invariants(
             InvariantSource::Constraint(k) => {
                 unrolled.constraints[*k].iter().map(of_scalar).collect()
             }
-            InvariantSource::Hidden(k) => {
-                let of = hidden.by_ref().take(unrolled.constraints[*k].len());
+            InvariantSource::Hidden(count) => {
+                let of = hidden.by_ref().take(*count);
                 of.map(|hidden| (hidden.node, hidden.gradient.clone())).collect()
             }
             InvariantSource::Energy(_) => {

@@ -152,7 +152,7 @@ fn subtract(field: &mut Field, push: &[Node]) {
 /// Label of a group among gains: `rod`, `rod.hidden`, `H`, `J`.
 pub fn gain_name(name: &str, kind: InvariantKind) -> String {
     match kind {
-        InvariantKind::Hidden => format!("{name}.hidden"),
+        InvariantKind::Hidden(order) => super::hidden_name(name, order),
         _ => name.to_string(),
     }
 }

@@ -26,7 +26,7 @@ pub(crate) enum InvariantSource<'a> {
     Monitored(&'a Functional, Vec<usize>),
     /// Constraint of this number.
     Constraint(usize),
-    /// Hidden constraint of the constraint of this number.
+    /// So many of the hidden constraints, in order.
     Hidden(usize),
     /// H.
     Energy(&'a Functional),
@@ -35,8 +35,9 @@ pub(crate) enum InvariantSource<'a> {
 }
 
 impl<'a> InvariantRows<'a> {
-    /// Rows of F of `model`, whose constraints may have hidden constraints.
-    pub fn new(model: &'a Model, has_hidden: bool) -> InvariantRows<'a> {
+    /// Rows of F of `model`. `orders` tells, for each order of hidden constraints, which scalar
+    /// constraints have one.
+    pub fn new(model: &'a Model, orders: &[Vec<bool>]) -> InvariantRows<'a> {
         let (sources, groups) = (Vec::new(), Vec::new());
         let mut rows = InvariantRows { sources, groups, count: 0, constraints: 0 };
         let monitored = model.penalty.iter().flat_map(|penalty| penalty.monitored());
@@ -44,9 +45,12 @@ impl<'a> InvariantRows<'a> {
             rows.push(group, InvariantSource::Monitored(functional, kept));
         }
         let first_group = rows.groups.len();
-        rows.push_imposed(model, InvariantKind::Constraint, InvariantSource::Constraint);
-        if has_hidden {
-            rows.push_imposed(model, InvariantKind::Hidden, InvariantSource::Hidden);
+        let constraint = |k: usize, _| InvariantSource::Constraint(k);
+        let all: Vec<bool> = vec![true; model.constraints.iter().map(Quantity::scalars).sum()];
+        rows.push_imposed(model, (InvariantKind::Constraint, &all), constraint);
+        for (order, exist) in (1..).zip(orders) {
+            let hidden = |_, count| InvariantSource::Hidden(count);
+            rows.push_imposed(model, (InvariantKind::Hidden(order), exist), hidden);
         }
         if let Dynamics::Hamiltonian(functional, _) = &model.dynamics
             && model.conserves_energy()
@@ -64,34 +68,41 @@ impl<'a> InvariantRows<'a> {
         rows
     }
 
-    /// Groups of the constraints, or of their hidden constraints, with the rows that are held.
+    /// Groups of the constraints, or of hidden ones of some order, with the rows that are held: those
+    /// of the scalar constraints for which `exist` is true. `source` gives the formulas of a
+    /// constraint of some number, and so many rows.
     fn push_imposed(
         &mut self,
         model: &Model,
-        kind: InvariantKind,
-        source: impl Fn(usize) -> InvariantSource<'a>,
+        (kind, exist): (InvariantKind, &[bool]),
+        source: impl Fn(usize, usize) -> InvariantSource<'a>,
     ) {
+        let mut rest = exist;
+        let parts = model.constraints.iter().enumerate().filter_map(|(k, part)| {
+            let (own, others) = rest.split_at(part.scalars());
+            rest = others;
+            let exists = kind == InvariantKind::Constraint || own.contains(&true);
+            exists.then(|| (k, InvariantGroup::of_some(part, kind, own)))
+        });
+        let parts: Vec<(usize, InvariantGroup)> = parts.collect();
         let Some(redundancy) = &model.redundancy else {
-            let rolls = |k: usize| model.rollings.iter().any(|rolling| rolling.constraint == k);
-            for (k, quantity) in model.constraints.iter().enumerate() {
-                if kind != InvariantKind::Hidden || !rolls(k) {
-                    self.push(InvariantGroup::of(quantity, kind), source(k));
-                }
+            for (k, group) in parts {
+                let count = group.members.row_count();
+                self.push(group, source(k, count));
             }
             return;
         };
         let no_rows = |quantity: &Quantity| vec![Vec::new(); quantity.members];
         let mut rows: Vec<Vec<Vec<(usize, f64)>>> = redundancy.stated.iter().map(no_rows).collect();
-        for (k, (part, (stated, members))) in
-            model.constraints.iter().zip(&redundancy.parts).enumerate()
-        {
-            let own = InvariantGroup::of(part, kind).moved(self.count);
+        for (k, group) in parts {
+            let (own, (stated, members)) = (group.moved(self.count), &redundancy.parts[k]);
             for (member, of_member) in members.iter().zip(own.members.iter()) {
                 rows[*stated][*member as usize] = of_member.into_iter().collect();
             }
-            self.sources.push((self.count, source(k)));
-            self.count += part.scalars();
-            self.constraints += part.scalars();
+            let count = own.members.row_count();
+            self.sources.push((self.count, source(k, count)));
+            self.count += count;
+            self.constraints += count;
         }
         let group = |(quantity, rows): (&Quantity, Vec<_>)| InvariantGroup {
             name: quantity.name.clone(),
@@ -138,7 +149,7 @@ impl<'a> InvariantRows<'a> {
         let first = self.count;
         let rows = group.members.row_count();
         self.count += rows;
-        if matches!(group.kind, InvariantKind::Constraint | InvariantKind::Hidden) {
+        if matches!(group.kind, InvariantKind::Constraint | InvariantKind::Hidden(_)) {
             self.constraints += rows;
         }
         self.groups.push(group.moved(first));

@@ -35,7 +35,7 @@ pub struct Mechanics {
     pub kind: ConstraintKind,
     /// Scalar constraints.
     pub constraints: Vec<Restriction>,
-    /// Hidden constraints, one for each constraint; empty if the constraints are second class.
+    /// Hidden constraints: of a coisotropic kind one for each constraint, none of a second-class one.
     pub hidden: Vec<Restriction>,
     /// First constraint along whose normal H does not depend on the momentum: no multiplier acts on
     /// it.
@@ -133,7 +133,7 @@ pub enum NoMechanics {
     /// The model is too large to be unrolled.
     #[error(transparent)]
     TooLarge(#[from] TooLarge),
-    /// The constraints are neither second class nor coisotropic.
+    /// The constraints determine no motion.
     #[error(transparent)]
     Irregular(#[from] Irregular),
 }
@@ -178,14 +178,13 @@ impl Mechanics {
                 constraints.push(Restriction { name, node: scalar.node, gradient });
             }
         }
-        let tangent = structure.hidden.iter().position(|hidden| hidden.tangency);
-        let degenerate = tangent.map(|k| constraints[k].name.clone());
-        let hidden =
-            constraints.iter().zip(structure.hidden).map(|(constraint, hidden)| Restriction {
-                name: constraint.name.clone(),
-                node: hidden.node,
-                gradient: hidden.gradient,
-            });
+        let tangent = structure.hidden.iter().find(|hidden| hidden.tangency);
+        let degenerate = tangent.map(|hidden| constraints[hidden.of].name.clone());
+        let hidden = structure.hidden.into_iter().map(|hidden| Restriction {
+            name: constraints[hidden.of].name.clone(),
+            node: hidden.node,
+            gradient: hidden.gradient,
+        });
         let hidden = hidden.collect();
         let (dimension, kind) = (model.dimension(), structure.kind);
         let hamiltonian = unrolled.hamiltonian;

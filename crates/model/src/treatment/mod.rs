@@ -5,9 +5,12 @@
 //! [`feedback`] makes their common level set attract; [`penalty`] turns constraints into a
 //! potential; [`heat_bath`] adds friction and noise to momenta.
 
+pub mod brackets;
+pub mod classes;
 pub mod correction;
 pub mod dirac;
 pub mod feedback;
+mod generations;
 pub mod heat_bath;
 pub(crate) mod invariants;
 mod join;
@@ -48,6 +51,24 @@ impl InvariantGroup {
         };
         let members = (0..quantity.members).map(member).collect();
         InvariantGroup { name: quantity.name.clone(), kind, members, monitored_only: false }
+    }
+
+    /// Those components of a quantity for which `exist` is true, each a row, counted from 0.
+    pub(crate) fn of_some(
+        quantity: &Quantity,
+        kind: InvariantKind,
+        exist: &[bool],
+    ) -> InvariantGroup {
+        if !exist.contains(&false) {
+            return InvariantGroup::of(quantity, kind);
+        }
+        let mut rows = 0..;
+        let member = |exist: &[bool]| -> Vec<(usize, f64)> {
+            let existing = exist.iter().zip(&quantity.components).filter(|(exists, _)| **exists);
+            existing.zip(&mut rows).map(|((_, part), row)| (row, part.multiplicity)).collect()
+        };
+        let members = exist.chunks(quantity.components.len()).map(member).collect();
+        InvariantGroup { members, ..InvariantGroup::of_number(&quantity.name, kind) }
     }
 
     /// One number, in row 0.
@@ -91,6 +112,16 @@ pub struct Field {
     pub constraints: usize,
     /// Meaning of the rows.
     pub groups: Vec<InvariantGroup>,
+}
+
+/// Name of a hidden constraint of some order of the constraint `name`: `rod.hidden`, `rod.hidden2`;
+/// of order 0 `rod` itself.
+pub fn hidden_name(name: &str, order: u32) -> String {
+    match order {
+        0 => name.to_string(),
+        1 => format!("{name}.hidden"),
+        _ => format!("{name}.hidden{order}"),
+    }
 }
 
 /// Marks the claimed groups with these names as monitored; calls `clear` with their rows.

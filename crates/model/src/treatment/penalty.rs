@@ -248,7 +248,7 @@ impl Penalty {
             .iter()
             .map(|q| MonitoredQuantity::quantity(q, InvariantKind::Constraint));
         let hidden =
-            self.hidden.iter().map(|q| MonitoredQuantity::quantity(q, InvariantKind::Hidden));
+            self.hidden.iter().map(|q| MonitoredQuantity::quantity(q, InvariantKind::Hidden(1)));
         let energy = InvariantGroup {
             monitored_only: true,
             ..InvariantGroup::of_number("H", InvariantKind::Hamiltonian)

@@ -1,7 +1,6 @@
 //! Structure of a model's constraints, found from formulas and from numbers.
 
 use super::Field;
-use super::unrolled::{Scalar, Unrolled};
 use crate::elaborate::model::Model;
 use crate::graph::aligned::Aligned;
 use crate::graph::calculus::Gradient;
@@ -11,7 +10,6 @@ use crate::graph::{Graph, Node};
 use crate::points::Points;
 use crate::scales::{Scales, in_units};
 use holonome_linear::gram::{Gram, Row};
-use holonome_linear::rank;
 
 /// Kind of constraints, by the origin of the second-class functions f (`{f, g}` is the Poisson
 /// bracket).
@@ -28,12 +26,20 @@ pub enum ConstraintKind {
     SecondClass,
     /// Phase-space constraints with {gᵢ, gⱼ} = 0 on the set (coisotropic); f = (g, hidden).
     Coisotropic,
+    /// Constraints of any other regular class: some brackets vanish on the set, or hidden
+    /// constraints have hidden ones in turn; f = (g, hidden, hidden of second order, …).
+    Mixed,
 }
 
 /// A hidden constraint.
 #[derive(Clone, Debug)]
 pub struct Hidden {
-    /// G H_p + g_t, in general {g, H} + g_t; or G p if that vanishes identically.
+    /// Number of the scalar constraint that it belongs to.
+    pub of: usize,
+    /// 1, or 1 more than that of the hidden constraint whose rate it is.
+    pub order: u32,
+    /// G H_p + g_t, in general {g, H} + g_t less what determined multipliers take from it; or G p if
+    /// that vanishes identically.
     pub node: Node,
     /// Gradient of the node.
     pub gradient: Gradient,
@@ -46,25 +52,84 @@ pub struct Hidden {
 pub struct Structure {
     /// Kind of the constraints.
     pub kind: ConstraintKind,
-    /// Hidden constraints, one for each scalar constraint in order, without those of rolling; empty
-    /// if there are none.
+    /// Hidden constraints by order, and of each order by constraint; empty if there are none. Those
+    /// of pairs are one for each scalar constraint, without those of rolling.
     pub hidden: Vec<Hidden>,
+    /// Of [`ConstraintKind::Mixed`], for each multiplier the function f, counted from the stated
+    /// constraints on, whose rate determines it, with its number: pivots in the order of their
+    /// elimination at the start.
+    pub pivots: Vec<(usize, usize)>,
+}
+
+impl Structure {
+    /// Constraints of this kind with these hidden ones.
+    pub fn new(kind: ConstraintKind, hidden: Vec<Hidden>) -> Structure {
+        Structure { kind, hidden, pivots: Vec::new() }
+    }
+
+    /// For each order of hidden constraints, which of `count` scalar constraints have one.
+    pub fn orders(&self, count: usize) -> Vec<Vec<bool>> {
+        let most = self.hidden.iter().map(|hidden| hidden.order).max().unwrap_or(0);
+        let mut orders = vec![vec![false; count]; most as usize];
+        self.hidden.iter().for_each(|h| orders[h.order as usize - 1][h.of] = true);
+        orders
+    }
 }
 
 /// Reason why a model's constraints have no Dirac bracket.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum Irregular {
-    /// Some brackets vanish and others do not.
+    /// A multiplier is arbitrary.
     #[error(
-        "the constraints {names} are neither second class among themselves (their brackets form a matrix of rank {rank} where {size} is needed) nor do all their brackets vanish"
+        "the multiplier of {combination} is arbitrary: its brackets with H and with all constraints vanish, so that it moves {moves} at a rate that nothing determines (gauge freedom)"
     )]
-    Mixed {
-        /// Names of the constraints.
-        names: String,
-        /// Rank found.
-        rank: usize,
-        /// Rank needed.
-        size: usize,
+    Gauge {
+        /// The constraint, or a combination of constraints with numbers at the start.
+        combination: String,
+        /// Names of the components of the state that it moves.
+        moves: String,
+    },
+    /// A hidden constraint is a number that is not 0 wherever the others hold.
+    #[error(
+        "the constraints contradict each other: {name} is {value} wherever {chain} hold, and should be 0"
+    )]
+    Inconsistent {
+        /// Name of the hidden constraint.
+        name: String,
+        /// Its value at the start.
+        value: f64,
+        /// Names of the constraints that lead to it.
+        chain: String,
+    },
+    /// A hidden constraint has no regular zeros near the start.
+    #[error("{name}, which follows from {chain}, {defect}: it determines no motion")]
+    Degenerate {
+        /// Name of the hidden constraint.
+        name: String,
+        /// Names of the constraints that lead to it.
+        chain: String,
+        /// What is wrong with it.
+        defect: &'static str,
+    },
+    /// Brackets that vanish at the start and not elsewhere on the set.
+    #[error(
+        "the brackets of the constraints have rank {here} at the initial state and {elsewhere} elsewhere on the constraint set: the start is singular"
+    )]
+    Exceptional {
+        /// Rank at the start.
+        here: usize,
+        /// Rank elsewhere.
+        elsewhere: usize,
+    },
+    /// Too many constraints for Dirac's algorithm.
+    #[error(
+        "the constraints need hidden ones of second order or are of mixed class, and this version finds these for up to {limit} scalar constraints; there are {count}"
+    )]
+    TooMany {
+        /// Number of scalar constraints.
+        count: usize,
+        /// Largest number.
+        limit: usize,
     },
     /// Rolling constraints beside constraints on momenta.
     #[error(
@@ -295,161 +360,4 @@ pub fn points_of_run(
         .into_iter()
         .filter_map(on_set)
         .collect()
-}
-
-/// Determines the structure of a model's constraints.
-///
-/// # Errors
-/// If the constraints are mixed: these have neither a Dirac bracket nor hidden constraints to
-/// complete one.
-pub fn structure(model: &Model, unrolled: &mut Unrolled) -> Result<Structure, Irregular> {
-    let n = model.degrees();
-    let all: Vec<Scalar> = unrolled.constraints.iter().flatten().cloned().collect();
-    if all.is_empty() || !model.is_hamiltonian() {
-        return Ok(Structure { kind: ConstraintKind::Free, hidden: Vec::new() });
-    }
-    if !model.rollings.is_empty() {
-        return nonholonomic(model, unrolled);
-    }
-    let holonomic = all.iter().all(|s| s.gradient.iter().all(|&(i, _)| (i as usize) < n));
-    let kind = if holonomic {
-        ConstraintKind::Holonomic
-    } else {
-        phase_space_kind(model, unrolled, &all)?
-    };
-    if kind == ConstraintKind::SecondClass {
-        return Ok(Structure { kind, hidden: Vec::new() });
-    }
-    let mut hidden: Vec<Hidden> = all.iter().map(|s| rate(unrolled, s, n)).collect();
-    if holonomic {
-        for k in degenerate(model, unrolled, &all, &hidden) {
-            let g = &mut unrolled.graph;
-            let zero = g.zero();
-            let node = all[k].gradient.iter().fold(zero, |sum, &(i, d)| {
-                let p = g.state(i as usize + n);
-                let product = g.mul(d, p);
-                g.add(sum, product)
-            });
-            hidden[k] = Hidden { node, gradient: g.gradient(node), tangency: true };
-        }
-    }
-    Ok(Structure { kind, hidden })
-}
-
-/// Structure of rolling constraints beside those on positions.
-fn nonholonomic(model: &Model, unrolled: &mut Unrolled) -> Result<Structure, Irregular> {
-    let n = model.degrees();
-    let count = model.constraints.len() - model.rollings.len();
-    for (quantity, scalars) in model.constraints.iter().zip(&unrolled.constraints[..count]) {
-        let on_momenta = |s: &Scalar| s.gradient.iter().any(|&(i, _)| i as usize >= n);
-        if scalars.iter().any(on_momenta) {
-            return Err(Irregular::RollingBesideMomenta { name: quantity.name.clone() });
-        }
-    }
-    let positions: Vec<Scalar> = unrolled.constraints[..count].iter().flatten().cloned().collect();
-    let hidden = positions.iter().map(|s| rate(unrolled, s, n)).collect();
-    Ok(Structure { kind: ConstraintKind::Nonholonomic, hidden })
-}
-
-/// {g, H} + L_Q g + g_t.
-fn rate(unrolled: &mut Unrolled, s: &Scalar, n: usize) -> Hidden {
-    let bracket = unrolled.graph.poisson(&s.gradient, &unrolled.hamiltonian_gradient, n);
-    let forced = unrolled.forced_rate(&s.gradient);
-    let explicit = unrolled.graph.time_derivative(s.node);
-    let node = unrolled.graph.sum(vec![bracket, forced, explicit]);
-    Hidden { node, gradient: unrolled.graph.gradient(node), tangency: false }
-}
-
-/// Numbers of the constraints whose hidden constraint vanishes identically: at random ambient
-/// points it is below the rounding error of its own terms.
-fn degenerate(
-    model: &Model,
-    unrolled: &mut Unrolled,
-    all: &[Scalar],
-    hidden: &[Hidden],
-) -> Vec<usize> {
-    let n = model.degrees() as u32;
-    let nodes: Vec<Node> = hidden.iter().map(|h| h.node).collect();
-    let gradients: Vec<&Gradient> =
-        all.iter().map(|s| &s.gradient).chain([&unrolled.hamiltonian_gradient]).collect();
-    let mut vanishes = vec![true; all.len()];
-    let probe =
-        Probe::new(&unrolled.graph, &nodes, &gradients, model.dimension(), &model.parameter_values);
-    for x in ambient_points(model, 4, 0x51de) {
-        let (values, rows) = probe.at(0.3, &x);
-        let (h_row, g_rows) = rows.split_last().expect("H is last");
-        for (k, value) in values.iter().enumerate() {
-            // Σ |G_i| |∂H/∂p_i|: the scale of the terms that would have to cancel.
-            let size: f64 = g_rows[k]
-                .iter()
-                .map(|&(i, d)| {
-                    d.abs()
-                        * h_row
-                            .binary_search_by_key(&(i + n), |&(j, _)| j)
-                            .map_or(0.0, |at| h_row[at].1.abs())
-                })
-                .sum();
-            if value.abs() > 1e-12 * size || !value.is_finite() {
-                vanishes[k] = false;
-            }
-        }
-    }
-    (0..all.len()).filter(|&k| vanishes[k]).collect()
-}
-
-/// Scale of the bracket {f, g}: Σ |∂f/∂q_k ∂g/∂p_k| + |∂f/∂p_k ∂g/∂q_k|.
-pub(crate) fn bracket_size(f: &Row, g: &Row, degrees: usize) -> f64 {
-    let n = degrees as u32;
-    let partner = |i: u32| if i < n { i + n } else { i - n };
-    let of = |i: u32| g.binary_search_by_key(&i, |&(j, _)| j).map_or(0.0, |at| g[at].1);
-    f.iter().map(|&(i, d)| (d * of(partner(i))).abs()).sum()
-}
-
-/// Kind of phase-space constraints: second class among themselves, or coisotropic.
-fn phase_space_kind(
-    model: &Model,
-    unrolled: &mut Unrolled,
-    all: &[Scalar],
-) -> Result<ConstraintKind, Irregular> {
-    let (n, m) = (model.degrees(), all.len());
-    let mut brackets = Vec::with_capacity(m * m);
-    for a in all {
-        for b in all {
-            brackets.push(unrolled.graph.poisson(&a.gradient, &b.gradient, n));
-        }
-    }
-    let nodes: Vec<Node> = all.iter().map(|s| s.node).collect();
-    let gradients: Vec<&Gradient> = all.iter().map(|s| &s.gradient).collect();
-    let mut points = vec![model.initial.clone()];
-    let constraints =
-        Probe::new(&unrolled.graph, &nodes, &gradients, model.dimension(), &model.parameter_values);
-    let units = Scales::new(model).units(&model.initial);
-    for start in ambient_points(model, 4, 0xc0de) {
-        points.extend(onto_set(&constraints, model.t0, &start, &units));
-    }
-    let probe = Probe::new(
-        &unrolled.graph,
-        &brackets,
-        &gradients,
-        model.dimension(),
-        &model.parameter_values,
-    );
-    let (mut all_zero, mut regular, mut lowest) = (true, true, m);
-    for x in &points {
-        let (mut c, rows) = probe.at(model.t0, x);
-        rank::drop_rounding(&mut c, |i, j| bracket_size(&rows[i], &rows[j], n), m, 1e-10);
-        all_zero &= c.iter().all(|v| *v == 0.0);
-        let rank = rank::rank_in_any_units(&c, m, 1e-10);
-        regular &= rank == m;
-        lowest = lowest.min(rank);
-    }
-    match (all_zero, regular) {
-        (true, _) => Ok(ConstraintKind::Coisotropic),
-        (_, true) => Ok(ConstraintKind::SecondClass),
-        _ => {
-            let names =
-                model.constraints.iter().map(|c| c.name.clone()).collect::<Vec<_>>().join(", ");
-            Err(Irregular::Mixed { names, rank: lowest, size: m })
-        }
-    }
 }

@@ -1,0 +1,178 @@
+//! Constraints of every class: Dirac's algorithm to its end, against motions in coordinates without
+//! constraints.
+
+mod common;
+
+use common::*;
+use holonome::check::Report;
+use holonome::{Problem, Settings};
+use std::collections::BTreeMap;
+
+/// A rod and a second-class pair.
+const FLAT: &str = "\
+    coordinate q : R^3 = (0, 1, 0)\n\
+    momentum p of q = (-1, 0, 0)\n\
+    hamiltonian dot(p, p)/2 + q.y + 0.3*q.x^2\n\
+    constraint rod : dot(q, q) = 1\n\
+    constraint flat : q.z = 0\n\
+    constraint still : p.z = 0\n";
+
+/// A pendulum whose multiplier is a coordinate.
+const LOCK: &str = "\
+    parameter m = 1.3\n\
+    parameter g = 0.7\n\
+    coordinate q : R^2 = (0.6, -0.8)\n\
+    coordinate u = 0.364\n\
+    momentum p of q = (0, 0)\n\
+    momentum p_u of u = 0\n\
+    hamiltonian dot(p, p)/(2*m) + m*g*q.y + u*(dot(q, q) - 1)\n\
+    constraint lock : p_u = 0\n";
+
+/// A double pendulum whose multipliers are coordinates.
+const DOUBLE: &str = "\
+    coordinate q[i in 1..2] : R^2 = (1, 1 - i)\n\
+    coordinate u[i in 1..2] = 0\n\
+    momentum p of q\n\
+    momentum w of u\n\
+    hamiltonian sum(i in 1..2 : dot(p[i], p[i])/2 + q[i].y) + u[1]*(dot(q[1], q[1]) - 1) + u[2]*(dot(q[2] - q[1], q[2] - q[1]) - 1)\n\
+    constraint lock[i in 1..2] : w[i] = 0\n";
+
+/// Three point vortices, by the primary constraints of a Lagrangian that is linear in velocities.
+const VORTICES: &str = "\
+    size n = 3\n\
+    parameter G[i in 1..n] = list(1, 2, -1)\n\
+    parameter a[i in 1..n] = list(0, 1, 0.3)\n\
+    parameter b[i in 1..n] = list(0, 0.2, 1)\n\
+    coordinate x[i in 1..n] = a[i]\n\
+    coordinate y[i in 1..n] = b[i]\n\
+    momentum p[i] of x = G[i]*b[i]/2\n\
+    momentum s[i] of y = -G[i]*a[i]/2\n\
+    hamiltonian -sum(i in 1..n, j in i+1..n : G[i]*G[j]*log((x[i]-x[j])^2 + (y[i]-y[j])^2))/(4*pi)\n\
+    constraint first[i in 1..n] : p[i] = G[i]*y[i]/2\n\
+    constraint second[i in 1..n] : s[i] = -G[i]*x[i]/2\n";
+
+/// A constraint on positions whose velocity H gives without its momentum: hidden ones up to third
+/// order.
+const STEERED: &str = "\
+    coordinate q : R^2 = (0, 0.3)\n\
+    momentum p of q = (0, 0)\n\
+    hamiltonian p.x^2/2 + p.y*q.x + q.x^2/2 + q.y\n\
+    constraint level : q.y = 0.3\n";
+
+fn problem(text: &str, settings: Settings) -> Problem {
+    Problem::from_text("model", text, &BTreeMap::new(), &settings)
+        .unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// State at the end of a run, and the largest drift of an invariant relative to its terms.
+fn end(text: &str, how: &str) -> (Vec<f64>, f64) {
+    let settings = Settings { project_initial: true, ..Settings::default() };
+    let done = run(problem(text, settings), options(how)).unwrap_or_else(|error| panic!("{error}"));
+    let relative = done.summary.drift.iter().filter_map(|drift| drift.relative);
+    (done.state(), relative.map(|relative| relative.max).fold(0.0, f64::max))
+}
+
+/// Values of suite/reference/classes.py, and the time.
+#[test]
+fn motions_are_those_without_constraints() {
+    let flat = [
+        -0.654551899897161,
+        0.7560170701386424,
+        0.0,
+        -0.8387711941455268,
+        -0.7261995798670035,
+        0.0,
+    ];
+    let lock = [-0.5099081504131777, -0.8602288521912132, 0.446212383241006];
+    let double = [0.1863544302391709, -0.9824825832197912, -0.590983679429103, -0.3533995495450985];
+    let vortices = [
+        0.6024180290355099,
+        0.3230548024959638,
+        -0.4514723659725625,
+        -1.036742515662142,
+        -0.1304382597833682,
+        -0.6976190352288787,
+    ];
+    let cases: [(&str, &[f64], &str); 4] = [
+        (FLAT, &flat, "--until 5"),
+        (LOCK, &lock, "--until 20"),
+        (DOUBLE, &double, "--until 5"),
+        (VORTICES, &vortices, "--until 5"),
+    ];
+    for (text, expected, how) in cases {
+        for method in ["corrected:dop853", "corrected:gauss8", "plain:dop853"] {
+            let (state, drift) = end(text, &format!("{how} --method {method} --rtol 1e-11"));
+            // A thousand tolerances: errors of some hundred steps, and the double pendulum's growth.
+            let off = distance(&state[..expected.len()], expected);
+            assert!(off < 1e-8, "{method} is off by {off:e} for\n{text}");
+            let bound = if method == "plain:dop853" { 1e-8 } else { 1e-12 };
+            assert!(drift < bound, "{method} drifts by {drift:e} for\n{text}");
+        }
+    }
+}
+
+/// A momentum that a constraint holds at 0 does not make steps shorter: a run takes about as many as
+/// that of the same pendulum with a constraint on its positions.
+#[test]
+fn a_momentum_that_is_held_at_0_does_not_collapse_steps() {
+    let rod = "coordinate q : R^2 = (0.6, -0.8)\nmomentum p of q\nhamiltonian dot(p, p)/2.6 + 0.91*q.y\nconstraint rod : dot(q, q) = 1\n";
+    let steps = |text: &str| {
+        let done = run(problem(text, Settings::default()), options("--until 20")).unwrap();
+        done.summary.steps
+    };
+    let (own, with_rod) = (steps(LOCK), steps(rod));
+    assert!(own < 4 * with_rod, "{own} steps, and {with_rod} with a rod");
+}
+
+#[test]
+fn the_tree_of_hidden_constraints_is_reported() {
+    let report = |text: &str| {
+        let settings = Settings { project_initial: true, ..Settings::default() };
+        serde_json::to_value(Report::new(&problem(text, settings))).unwrap()
+    };
+    let tree = |text: &str| {
+        let report = report(text);
+        let constraints = report["constraints"].as_array().unwrap().clone();
+        let rows = constraints.iter().flat_map(|row| row["classes"].as_array().unwrap().clone());
+        let row = |row: serde_json::Value| {
+            let with = row["second_class_with"].as_array().unwrap();
+            let with: Vec<&str> = with.iter().map(|name| name.as_str().unwrap()).collect();
+            format!("{}: {}", row["name"].as_str().unwrap(), with.join(", "))
+        };
+        (rows.map(row).collect::<Vec<_>>().join("; "), report["dimension_left"].as_u64().unwrap())
+    };
+    let expected = [
+        (FLAT, "rod: rod.hidden; rod.hidden: rod; flat: still; still: flat", 2),
+        (
+            LOCK,
+            "lock: lock.hidden3; lock.hidden: lock.hidden2; lock.hidden2: lock.hidden; lock.hidden3: lock",
+            2,
+        ),
+        (
+            DOUBLE,
+            "lock: lock.hidden3; lock.hidden: lock.hidden2; lock.hidden2: lock.hidden; lock.hidden3: lock",
+            4,
+        ),
+        (VORTICES, "first: second; second: first", 6),
+        (
+            STEERED,
+            "level: level.hidden; level.hidden: level; level.hidden2: level.hidden3; level.hidden3: level.hidden2",
+            0,
+        ),
+    ];
+    for (text, rows, dimension) in expected {
+        assert_eq!(tree(text), (rows.to_string(), dimension), "{text}");
+    }
+}
+
+#[test]
+fn methods_with_fibres_say_that_these_constraints_have_none() {
+    for method in ["shake", "rattle"] {
+        let done = run(
+            problem(FLAT, Settings::default()),
+            options(&format!("--until 1 --step 0.1 --method {method}")),
+        );
+        let error = done.err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(error.contains("not coisotropic") && error.contains("corrected:dop853"), "{error}");
+    }
+}
