@@ -261,7 +261,7 @@ impl Problem {
         }
         let span = defaults::span(&model, &settings);
         settings.span = settings.span.map(|_| (Some(span.0), Some(span.1)));
-        model.t0 = span.0;
+        model.begin_at(span.0);
         let span = (span.0.min(span.1), span.0.max(span.1));
         let start = model.initial.clone();
         let projected = projected_start(&mut model, &settings)?;

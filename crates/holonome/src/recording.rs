@@ -516,6 +516,7 @@ fn quantities(
         functionals.iter().any(reads)
     };
     let of_field = reads(following.accelerations..usize::MAX)
+        || model.has_constraints_on_momenta() && reads(following.velocities..usize::MAX)
         || multiplier_count == 0 && reads(following.multipliers..following.velocities);
     let Some(field) = field.filter(|_| of_field || policy::unrolls(model, functionals)) else {
         if reads(following.velocities..following.accelerations) {
@@ -531,9 +532,11 @@ fn quantities(
     };
     let mut field = field.clone();
     let given = field.dimension + multiplier_count;
-    let accelerations =
-        if reads(following.accelerations..usize::MAX) { field.accelerations() } else { Vec::new() };
-    let (velocities, multipliers) = (field.velocities.clone(), field.multipliers.clone());
+    let (velocities, multipliers) = (field.velocities_along(model), field.multipliers.clone());
+    let accelerations = match reads(following.accelerations..usize::MAX) {
+        true => field.accelerations(&velocities),
+        false => Vec::new(),
+    };
     let mut state = |g: &mut Graph, k: usize| match k {
         k if k < given => g.state(k),
         k if k < following.velocities => multipliers[k - following.multipliers],

@@ -14,6 +14,7 @@ pub mod derived;
 pub mod elaborate;
 pub mod functional;
 pub mod graph;
+pub mod legendre;
 pub mod points;
 pub mod policy;
 pub mod rows;

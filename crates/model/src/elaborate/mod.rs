@@ -82,6 +82,7 @@ pub fn elaborate(
     let variations = &environment.variations;
     let Replaced { varied, given, parts, mut diagnostics } =
         statements::replace::replace(&mut file, &environment.replacements, variations);
+    statements::lagrangian::add_velocities(&mut file);
     let mut elaborator = Elaborator {
         statements: &file.statements,
         read_table: Some(environment.read_table),
@@ -237,6 +238,7 @@ struct Elaborator<'a> {
     tables: Vec<TableEntry>,
     /// Knots of interpolations over time.
     knots: Vec<Knots>,
+    /// Statement of the Hamiltonian, or of the Lagrangian from which it follows.
     hamiltonian: Option<usize>,
     index_names: Vec<String>,
     /// Constraints, read once.

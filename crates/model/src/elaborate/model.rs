@@ -15,7 +15,7 @@ use super::statistic::Statistic;
 use crate::functional::Functional;
 use crate::syntax::ast::Name;
 use crate::syntax::span::Span;
-use start::Start;
+use start::{Moving, Start};
 use std::cmp::Ordering;
 use std::sync::Arc;
 
@@ -437,6 +437,8 @@ pub struct Model {
     pub dynamics: Dynamics,
     /// Forces that act beside the Hamiltonian's own.
     pub forces: Vec<Force>,
+    /// Velocities of the start and momenta that follow from them, if the model has a Lagrangian.
+    pub lagrangian: Option<Arc<Moving>>,
     /// Part of the potential energy in H that is called stiff, if any.
     pub stiff: Option<Functional>,
     /// Constraints in the file's order, as methods impose them.
@@ -489,6 +491,12 @@ impl Model {
     /// True if no constraint depends on momenta.
     pub fn is_holonomic(&self) -> bool {
         self.constraints.iter().all(|c| c.depends & MOMENTUM == 0)
+    }
+
+    /// True if a constraint depends on momenta and is none on velocities: its forces move positions,
+    /// too.
+    pub fn has_constraints_on_momenta(&self) -> bool {
+        self.rollings.is_empty() && !self.is_holonomic()
     }
 
     /// Quantities that are monitored along a run and move nothing: observables and the quantities

@@ -2,7 +2,7 @@
 
 use super::model::start::Velocity;
 use super::model::{Dynamics, Model};
-use crate::functional::{Source, Template, Term};
+use crate::functional::{Source, Template, Term, work_len};
 use crate::graph::interpret::{Backend, Interpreter};
 use crate::graph::{Expression, Graph, Input, Node};
 use crate::syntax::diagnostic::Diagnostic;
@@ -13,9 +13,79 @@ use rustc_hash::FxHashMap;
 /// a dense matrix.
 const LARGEST_BLOCK: usize = 2_000;
 
-/// Momenta of all velocities, as functions of these: H_pp p = v − H_p, with H_p taken where these
+/// Momenta of all velocities, as functions of these.
+pub enum Momenta {
+    /// Solved for, with a Hamiltonian.
+    Solved(SolvedMomenta),
+    /// ∂L/∂q', compiled, with a Lagrangian.
+    Derived(Vec<Template>),
+}
+
+impl Momenta {
+    /// Compiles the derivatives of H of `model` for these velocities, or the momenta of its
+    /// Lagrangian.
+    ///
+    /// # Errors
+    /// If H_pp depends on momenta or on time, or couples too many momenta to each other.
+    pub fn new(
+        model: &Model,
+        velocities: &[Velocity],
+        backend: &dyn Backend,
+    ) -> Result<Momenta, Diagnostic> {
+        Ok(match &model.lagrangian {
+            Some(moving) => Momenta::Derived(moving.momenta.templates(backend)),
+            None => Momenta::Solved(SolvedMomenta::new(model, velocities, backend)?),
+        })
+    }
+
+    /// Scratch needed by [`Momenta::put`], in numbers, for a state of this length.
+    pub fn work_len(&self, dimension: usize) -> usize {
+        match self {
+            Momenta::Solved(solved) => solved.work_len(dimension),
+            Momenta::Derived(templates) => dimension + work_len(templates),
+        }
+    }
+
+    /// Replaces the velocities that stand in place of momenta by these momenta.
+    ///
+    /// # Errors
+    /// A message, if H_pp is singular.
+    pub fn put(
+        &self,
+        model: &Model,
+        parameters: &[f64],
+        x: &mut [f64],
+        work: &mut [f64],
+    ) -> Result<(), &'static str> {
+        match (self, &model.lagrangian) {
+            (Momenta::Solved(solved), _) => solved.put(model, parameters, x, work)?,
+            (Momenta::Derived(_), None) => {}
+            (Momenta::Derived(templates), Some(moving)) => {
+                let n = moving.momenta.outputs;
+                let (p, work) = work.split_at_mut(n);
+                moving.momenta.run(templates, model.t0, x, parameters, p, work);
+                x[n..2 * n].copy_from_slice(p);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Model {
+    /// Begins at the time `t0`: the momenta of a Lagrangian follow from the velocities then.
+    pub fn begin_at(&mut self, t0: f64) {
+        self.t0 = t0;
+        let Some(moving) = self.lagrangian.clone() else { return };
+        let n = moving.momenta.outputs;
+        self.initial[n..2 * n].copy_from_slice(&moving.velocities);
+        let p = moving.momenta.evaluate(t0, &self.initial, &self.parameter_values);
+        self.initial[n..2 * n].copy_from_slice(&p);
+    }
+}
+
+/// Momenta that solve H_pp p = v − H_p, with H_p taken where these
 /// momenta are 0 and the others have their values. Solved by connected blocks of H_pp, each dense.
-pub struct Momenta {
+pub struct SolvedMomenta {
     /// The components in the state, increasing.
     components: Vec<usize>,
     /// For each term of H its gradient and Hessian over the momenta, compiled.
@@ -133,16 +203,16 @@ struct MassBlock {
     entries: Vec<(usize, usize, usize)>,
 }
 
-impl Momenta {
+impl SolvedMomenta {
     /// Compiles the derivatives of H of `model` for these velocities.
     ///
     /// # Errors
     /// If H_pp depends on momenta or on time, or couples too many momenta to each other.
-    pub fn new(
+    fn new(
         model: &Model,
         velocities: &[Velocity],
         backend: &dyn Backend,
-    ) -> Result<Momenta, Diagnostic> {
+    ) -> Result<SolvedMomenta, Diagnostic> {
         let mut components: Vec<usize> = velocities.iter().flat_map(Velocity::range).collect();
         components.sort_unstable();
         let span = |component: usize| {
@@ -175,11 +245,11 @@ impl Momenta {
             );
             return Err(undetermined(span(components[0]), &reason));
         }
-        Ok(Momenta { components, terms: compiled, entries: pattern.len(), blocks, largest })
+        Ok(SolvedMomenta { components, terms: compiled, entries: pattern.len(), blocks, largest })
     }
 
-    /// Scratch needed by [`Momenta::put`], in numbers, for a state of this length.
-    pub fn work_len(&self, dimension: usize) -> usize {
+    /// Scratch needed by [`SolvedMomenta::put`], in numbers, for a state of this length.
+    fn work_len(&self, dimension: usize) -> usize {
         let template = self.terms.iter().map(|t| t.template.work_len()).max().unwrap_or(0);
         let len = self.components.len();
         dimension + 2 * len + self.entries + (self.largest * (self.largest + 2)).max(template)
@@ -189,7 +259,7 @@ impl Momenta {
     ///
     /// # Errors
     /// A message, if H_pp is singular.
-    pub fn put(
+    fn put(
         &self,
         model: &Model,
         parameters: &[f64],

@@ -26,8 +26,8 @@ pub struct Statement {
     pub kind: StatementKind,
     /// Span from its word to its last token.
     pub span: Span,
-    /// Name that it declares, the state of a derivative, or an option. The Hamiltonian is called "H", after
-    /// its word.
+    /// Name that it declares, the state of a derivative, or an option. A Hamiltonian or Lagrangian is called
+    /// "H", after its word.
     pub name: Name,
     /// Ranges of its family, or those over which a measure is taken.
     pub family: IndexSetExpr,

@@ -119,7 +119,9 @@ statements! {
     Velocity "velocity" "velocity NAME of COORDINATE = EXPR",
         [Name, Indices("its coordinate"), Of("of"), InitialValue], VELOCITY, ["vel", "velocities"];
     Hamiltonian "hamiltonian" "hamiltonian EXPR",
-        [Expression], Nothing, ["h", "ham", "energy", "lagrangian"];
+        [Expression], Nothing, ["h", "ham", "energy"];
+    Lagrangian "lagrangian" "lagrangian EXPR",
+        [Expression], Nothing, ["lag", "lagrange"];
     Force "force" "force NAME on COORDINATE = EXPR",
         [Name, Family, On, Value], FORCE, ["torque", "drag", "friction", "damper", "actuator"];
     Constraint "constraint" "constraint NAME : EXPR = EXPR",

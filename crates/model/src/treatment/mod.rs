@@ -22,7 +22,7 @@ pub mod structure;
 pub mod unrolled;
 
 pub use crate::elaborate::model::InvariantKind;
-use crate::elaborate::model::Quantity;
+use crate::elaborate::model::{Model, Quantity};
 use crate::graph::calculus::Gradient;
 use crate::graph::{Graph, Input, Node};
 use holonome_linear::member_rows::MemberRows;
@@ -153,9 +153,17 @@ impl Field {
         Some(Field { field, underlying: None, ..self.clone() })
     }
 
-    /// Accelerations of the positions on the constraint set.
-    pub fn accelerations(&mut self) -> Vec<Node> {
-        let (graph, velocities) = (&mut self.graph, &self.velocities);
+    /// Velocities along the motion: H_p, and what constraints on momenta add to it.
+    pub fn velocities_along(&self, model: &Model) -> Vec<Node> {
+        match model.has_constraints_on_momenta() {
+            true => self.underlying.as_ref().unwrap_or(&self.field)[..model.degrees()].to_vec(),
+            false => self.velocities.clone(),
+        }
+    }
+
+    /// Accelerations of the positions on the constraint set, with these velocities there.
+    pub fn accelerations(&mut self, velocities: &[Node]) -> Vec<Node> {
+        let graph = &mut self.graph;
         let field = self.underlying.as_ref().unwrap_or(&self.field);
         let along = graph.tangent(velocities, |_, input| match input {
             Input::State(i) => Some(field[i as usize]),

@@ -9,14 +9,8 @@ use std::ops::Range;
 
 impl Family {
     /// Name of member number `member`: `r[2]`.
-    pub fn member_name(&self, mut member: usize) -> String {
-        // The last index runs fastest.
-        let mut indices = Vec::new();
-        for &(low, high) in self.bounds.iter().rev() {
-            let count = (high - low + 1) as usize;
-            indices.insert(0, (low + (member % count) as i64).to_string());
-            member /= count;
-        }
+    pub fn member_name(&self, member: usize) -> String {
+        let indices: Vec<String> = self.member_indices(member).iter().map(i32::to_string).collect();
         let mut name = self.name.clone();
         if !indices.is_empty() {
             name.push_str(&format!("[{}]", indices.join(",")));
@@ -74,6 +68,19 @@ impl Family {
             };
             Diagnostic::error(message, span, "no such numbers").help(help)
         })
+    }
+
+    /// Index values of member number `member`.
+    pub(crate) fn member_indices(&self, mut member: usize) -> Vec<i32> {
+        // The last index runs fastest.
+        let mut indices = Vec::with_capacity(self.bounds.len());
+        for &(low, high) in self.bounds.iter().rev() {
+            let count = (high - low + 1) as usize;
+            indices.push((low + (member % count) as i64) as i32);
+            member /= count;
+        }
+        indices.reverse();
+        indices
     }
 
     /// Number of the member with these indices, `2` or `2,3`.

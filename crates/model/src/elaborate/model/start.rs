@@ -160,6 +160,16 @@ impl Start {
     }
 }
 
+/// Start of a model with a Lagrangian.
+#[derive(Clone, Debug)]
+pub struct Moving {
+    /// The momenta ∂L/∂q' as functions of the time, positions and, in the places of the momenta,
+    /// velocities.
+    pub momenta: Functional,
+    /// The velocities of all positions at the start of the first trajectory.
+    pub velocities: Vec<f64>,
+}
+
 /// A coordinate whose initial velocity is given in place of its momentum.
 #[derive(Clone, Debug)]
 pub struct Velocity {

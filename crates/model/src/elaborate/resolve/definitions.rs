@@ -117,6 +117,10 @@ impl Elaborator<'_> {
         let statement = self.statement(number);
         let (more, place) = match statement.kind {
             StatementKind::Hamiltonian => (0, "the Hamiltonian"),
+            StatementKind::Lagrangian => {
+                let inputs = expression::FORMULA & !expression::MOMENTUM | expression::VELOCITY;
+                return Scope::new(inputs, "the Lagrangian");
+            }
             // An integral is one along the exact motion, where no multipliers are known.
             StatementKind::Integral => (0, "an integral"),
             StatementKind::Observe => (expression::FOLLOWING, "an observable"),
@@ -165,7 +169,7 @@ impl Elaborator<'_> {
     }
 
     /// Refuses a definition that depends on more than may be used here.
-    fn check_use(&mut self, e: &Ex, name: &str, span: Span) -> Option<()> {
+    pub(in crate::elaborate) fn check_use(&mut self, e: &Ex, name: &str, span: Span) -> Option<()> {
         let excess = e.depends & !(self.scope.allowed | expression::INDEX);
         if excess == 0 {
             return Some(());

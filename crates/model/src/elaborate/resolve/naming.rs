@@ -46,7 +46,10 @@ impl Elaborator<'_> {
         let Some(declared) = self.symbols.get(name).copied() else {
             let number = self.hamiltonian.filter(|_| name == "H");
             let Some(number) = number else { return self.unknown_name(name, span) };
-            let e = self.known_value(number, span)?;
+            let e = match self.statement(number).kind {
+                StatementKind::Lagrangian => self.energy(number, span)?,
+                _ => self.known_value(number, span)?,
+            };
             return self.component(e, indices, span);
         };
         match declared.symbol {
@@ -184,6 +187,9 @@ impl Elaborator<'_> {
             _ => (
                 "not a constant here",
                 match place {
+                    "the Lagrangian" => {
+                        "a Lagrangian is a function of positions and velocities: write q'"
+                    }
                     "a rolling constraint" => "a rolling constraint is one on velocities: write q'",
                     "a size" => "a size is made of numbers and other sizes",
                     "a range" => "a range is made of numbers and sizes",

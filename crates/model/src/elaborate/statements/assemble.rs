@@ -4,13 +4,13 @@
 use super::forces::{energy_balance, forces};
 use super::quantities::FormulaLowering;
 use super::rolling::rollings;
-use super::{CheckedFormulas, StateDerivative, cutoff};
+use super::{CheckedFormulas, StateDerivative, cutoff, lagrangian};
 use crate::elaborate::expression::index_set::IndexSet;
 use crate::elaborate::expression::{self, Draw, Ex};
 use crate::elaborate::lower::{
     self, Context, LoweredCutoff, LoweredFormula, MOST_NUMBERS, Purpose,
 };
-use crate::elaborate::model::start::{Start, StartTarget, Velocity};
+use crate::elaborate::model::start::{Moving, Start, StartTarget, Velocity};
 use crate::elaborate::model::{
     self, Dynamics, Family, Following, Knots, Measured, Model, Parameter, Quantity, Role, Rolling,
     Table, Variable,
@@ -25,23 +25,24 @@ use crate::syntax::diagnostic::Diagnostic;
 use crate::syntax::span::Span;
 use crate::syntax::statements::StatementKind;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Places of all parameters and variables.
-struct ModelLayout {
+pub(super) struct ModelLayout {
     /// Parameters in the file's order.
     parameters: Vec<Parameter>,
     /// Number of parameter values.
     values: usize,
     /// Families of the variables, in the file's order.
-    families: Vec<Family>,
+    pub(super) families: Vec<Family>,
     /// Variables in the model's order: positions, then momenta in the order of their coordinates;
     /// or states.
-    order: Vec<usize>,
+    pub(super) order: Vec<usize>,
     /// Number in the model and first component, for each variable of the file.
-    place: Vec<(usize, usize)>,
+    pub(super) place: Vec<(usize, usize)>,
     /// Length of the state, and number of positions in it.
     dimension: usize,
-    degrees: usize,
+    pub(super) degrees: usize,
     /// Place of the work of the forces, the last number of the state.
     work: Option<usize>,
 }
@@ -187,10 +188,17 @@ impl Elaborator<'_> {
         self.parameter_values(&places, &mut lowering, &mut first);
         lowering.context.parameter_values.clone_from(&first.values);
         self.initial_values(&places, &formulas.initial, &mut lowering, &mut first)?;
-        let dynamics = dynamics(&places, formulas, &mut lowering);
+        let numbers = (&first.state[..], &first.values[..]);
+        let (dynamics, legendre) = match (&formulas.hamiltonian, self.lagrangian()) {
+            (Some(l), Some(_)) => lagrangian::dynamics(l, &places, numbers, &mut lowering),
+            _ => (dynamics(&places, formulas, &mut lowering), None),
+        };
         let stiff = formulas.stiff.as_ref().and_then(|e| lowering.lower_single(Purpose::Motion, e));
-        let Conditions { constraints, rollings, integrals } =
+        let Conditions { mut constraints, rollings, integrals } =
             conditions(&places, formulas, dynamics.as_ref(), &mut lowering);
+        if let (Some(legendre), Some(all)) = (&legendre, &mut constraints) {
+            all.extend(self.primary_constraints(legendre, formulas, &places, &mut lowering));
+        }
         // What follows the state has its place behind the multipliers, which are counted now.
         let known_constraints = constraints.as_deref().unwrap_or(&[]);
         let multipliers = model::multipliers(known_constraints, places.dimension);
@@ -241,9 +249,14 @@ impl Elaborator<'_> {
             penalty: None,
             heat_bath: None,
             redundancy: None,
+            lagrangian: None,
             parameters: places.parameters,
         };
         let velocities = self.velocities(&places.order, &model);
+        model.lagrangian = legendre.map(|legendre| {
+            let velocities = model.initial[places.degrees..2 * places.degrees].to_vec();
+            Arc::new(Moving { momenta: legendre.momenta, velocities })
+        });
         if let Err(d) = velocity::start_moving(&mut model, &velocities) {
             self.diagnostics.push(d);
         }

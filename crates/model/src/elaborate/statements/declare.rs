@@ -18,7 +18,9 @@ impl Elaborator<'_> {
                     let message = format!("'{text}' is not included here");
                     self.report(Diagnostic::error(message, *span, "no files are read"));
                 }
-                StatementKind::Hamiltonian => self.declare_hamiltonian(number),
+                StatementKind::Hamiltonian | StatementKind::Lagrangian => {
+                    self.declare_hamiltonian(number)
+                }
                 _ => self.declare_statement(number, statement),
             }
         }
@@ -29,11 +31,17 @@ impl Elaborator<'_> {
             self.hamiltonian = Some(number);
             return;
         };
-        let [first, second] = [first, number].map(|number| self.statement(number).name.span);
-        let finding = Diagnostic::error("a second hamiltonian", second, "there can be only one")
-            .help("add the terms in one expression")
-            .related(first, "the first is here");
-        self.report(finding);
+        let [one, other] = [first, number].map(|number| self.statement(number));
+        let word = other.kind.row().word;
+        let (message, help) = match one.kind == other.kind {
+            true => (format!("a second {word}"), "add the terms in one expression"),
+            false => (
+                format!("a {word} beside a {}", one.kind.row().word),
+                "a model has one of them: the Hamiltonian follows from a Lagrangian",
+            ),
+        };
+        let finding = Diagnostic::error(message, other.name.span, "there can be only one");
+        self.report(finding.help(help).related(one.name.span, "the first is here"));
     }
 
     /// Declares the name of a statement, if it has one.
@@ -138,7 +146,7 @@ impl Elaborator<'_> {
                 let message = "there is no hamiltonian";
                 let finding =
                     Diagnostic::error(message, coordinate, "how do the coordinates move?");
-                let help = "add `hamiltonian EXPR`, or declare `state`s with their derivatives";
+                let help = "add `hamiltonian EXPR` or `lagrangian EXPR`, or declare `state`s with their derivatives";
                 self.report(finding.help(help));
                 self.every_coordinate_has_a_momentum();
             }

@@ -19,8 +19,8 @@ impl Elaborator<'_> {
         self.scope = self.definition_scope(number);
         let e = self.known_value(number, name.span)?;
         if e.shape != Shape::Scalar {
-            let (message, label) =
-                ("the Hamiltonian must be a scalar", format!("this has the shape {}", e.shape));
+            let message = format!("{} must be a scalar", self.definition_scope(number).place);
+            let label = format!("this has the shape {}", e.shape);
             return self.refuse(Diagnostic::error(message, value.span, label));
         }
         Some(e)

@@ -8,6 +8,7 @@ mod families;
 mod forces;
 mod formulas;
 mod initial;
+pub(super) mod lagrangian;
 mod measures;
 mod parameters;
 mod quantities;
@@ -30,6 +31,7 @@ use crate::syntax::statements::StatementKind;
 struct CheckedFormulas {
     /// Initial values of the variables with the ranges of their members, in the file's order.
     initial: Vec<Option<(IndexSet, Ex)>>,
+    /// H, or L.
     hamiltonian: Option<Ex>,
     /// Stiff term of the Hamiltonian.
     stiff: Option<Ex>,
@@ -122,6 +124,7 @@ impl Elaborator<'_> {
             self.check(number, &mut formulas);
         }
         self.completeness();
+        self.no_momenta_beside_a_lagrangian();
         if let Some(name) = self.stiff.take() {
             formulas.stiff = self.stiff_term(&name, formulas.hamiltonian.as_ref());
         }

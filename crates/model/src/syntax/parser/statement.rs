@@ -83,9 +83,6 @@ impl Parser<'_> {
         let message = format!("unknown statement '{}'", shorten(word));
         let help = if assigns {
             format!("did you mean '{}'? It takes no name and no '=': {}", meant.word, meant.form)
-        } else if small == "lagrangian" {
-            "write the energy T + V, not T - V: hamiltonian EXPR; a 'velocity' in place of a 'momentum' keeps velocities"
-                .to_string()
         } else {
             format!("did you mean '{}'?", meant.word)
         };

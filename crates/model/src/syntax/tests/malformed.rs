@@ -120,7 +120,7 @@ const MISTAKES: &[Mistake] = &[
     ("hamiltonian : dot(p, p)/2", 1, ":", "takes no name", "write hamiltonian EXPR"),
     ("quaternion q = 1", 1, "quaternion", "unknown statement 'quaternion'", "statements begin with parameter, size"),
     ("m = 1", 1, "m", "'m = …' is not a statement", "write parameter m = …"),
-    ("lagrangian dot(p, p)/2", 1, "lagrangian", "unknown statement 'lagrangian'", "write the energy T + V, not T - V"),
+    ("Lagrangian dot(q', q')/2", 1, "Lagrangian", "unknown statement 'Lagrangian'", "did you mean 'lagrangian'?"),
     ("dq/dt = p", 1, "dq", "no statement begins with 'dq'", "write q' = EXPR"),
     ("x[i] = 1", 1, "x", "no statement begins with 'x'", "x[i]' = …"),
     ("q.x' = 1", 1, "q", "a component has no differential equation", "q' = (…)"),
