@@ -73,10 +73,10 @@ impl Impacts {
                 "write its reset: event NAME : EXPR = 0 : p[i] -> EXPR",
             ));
         };
-        if !model.rollings.is_empty() {
+        if model.has_constraints_on_momenta() {
             return Err(refuse(
-                "an impact beside rolling constraints is not determined by its restitution",
-                "something rolls",
+                "an impact beside constraints on velocities or momenta is not determined by its restitution",
+                "not only positions are constrained",
                 "write its reset: event NAME : EXPR = 0 : p -> EXPR",
             ));
         }

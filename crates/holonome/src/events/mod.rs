@@ -135,7 +135,8 @@ impl CompiledEvents {
 struct Source<'a> {
     graph: Graph,
     field: Option<&'a Field>,
-    /// Accelerations, if the field is known.
+    /// Velocities, and accelerations if any are read, if the field is known.
+    velocities: Vec<Node>,
     accelerations: Vec<Node>,
     following: Following,
     degrees: usize,
@@ -143,26 +144,27 @@ struct Source<'a> {
 
 impl<'a> Source<'a> {
     fn new(model: &Model, field: Option<&'a Field>) -> Source<'a> {
-        let (graph, accelerations) = match field {
+        let (graph, velocities, accelerations) = match field {
             Some(field) => {
                 let mut field = field.clone();
+                let velocities = field.velocities_along(model);
                 let reads = |event: &Event| event.quantity.depends & ACCELERATION != 0;
                 let any = model.events.iter().any(reads);
-                let accelerations = if any { field.accelerations() } else { Vec::new() };
-                (field.graph, accelerations)
+                let accelerations = if any { field.accelerations(&velocities) } else { Vec::new() };
+                (field.graph, velocities, accelerations)
             }
-            None => (Graph::new(), Vec::new()),
+            None => (Graph::new(), Vec::new(), Vec::new()),
         };
         let (following, degrees) = (model.following(), model.degrees());
-        Source { graph, field, accelerations, following, degrees }
+        Source { graph, field, velocities, accelerations, following, degrees }
     }
 
     fn unroll(&mut self, functional: &Functional) -> Vec<Node> {
-        let Source { graph, field, accelerations, following, .. } = self;
+        let Source { graph, field, velocities, accelerations, following, .. } = self;
         let mut state = |g: &mut Graph, k: usize| match field {
             Some(field) if k >= following.multipliers => match k {
                 k if k < following.velocities => field.multipliers[k - following.multipliers],
-                k if k < following.accelerations => field.velocities[k - following.velocities],
+                k if k < following.accelerations => velocities[k - following.velocities],
                 k => accelerations[k - following.accelerations],
             },
             _ => g.state(k),
