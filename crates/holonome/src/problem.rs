@@ -13,7 +13,7 @@ use holonome_integrate::noise::Noise;
 use holonome_model::consistency::{self, Examined, ProjectedStart};
 use holonome_model::derived::Derived;
 use holonome_model::elaborate::expression::{Draw, MOMENTUM};
-use holonome_model::elaborate::model::{Model, Role};
+use holonome_model::elaborate::model::{Model, Quantity, Role};
 use holonome_model::elaborate::{Environment, GivenValue, Variations, elaborate};
 use holonome_model::policy::DEEP_STACK;
 use holonome_model::syntax::diagnostic::{Diagnostic, Severity};
@@ -371,10 +371,12 @@ impl FromStr for Problem {
 /// Warning about the meaning of constraints on momenta: the same equation is often written for a
 /// rolling body, which moves differently.
 fn not_rolling(model: &Model) -> Option<Diagnostic> {
+    // Those of a Lagrangian without some of the velocities stand for coordinates; nobody wrote them.
+    let is_primary = |c: &&Quantity| model.variables.iter().any(|v| v.family.span == c.span);
     let constraint = model
         .constraints
         .iter()
-        .find(|c| c.depends & MOMENTUM != 0)
+        .find(|c| c.depends & MOMENTUM != 0 && !is_primary(c))
         .filter(|_| model.is_hamiltonian() && model.rollings.is_empty())?;
     let message = format!(
         "constraint '{}' holds momenta: it is taken as a constraint on phase space (Dirac, vakonomic), not as rolling",

@@ -38,7 +38,7 @@ fn interrupted(plan: &Plan, system: &dyn System, x0: &[f64]) -> (StepState, Reco
         match run(plan, system, &mut state, &mut observer).unwrap() {
             Outcome::Stopped => stored = serde_json::to_string(&state).unwrap(),
             Outcome::Finished => return (state, observer.0),
-            Outcome::ClaimFailed => panic!("its claims are true"),
+            outcome => panic!("its claims are true, and it has no events: {outcome:?}"),
         }
     }
 }

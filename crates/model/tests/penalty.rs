@@ -130,7 +130,7 @@ fn both_forms_monitor_the_same_and_hold_what_is_left() {
             );
             let own = matches!(
                 a.kind,
-                InvariantKind::Constraint | InvariantKind::Hidden | InvariantKind::Hamiltonian
+                InvariantKind::Constraint | InvariantKind::Hidden(_) | InvariantKind::Hamiltonian
             );
             assert_eq!(a.monitored_only, own, "{name}: {}", a.name);
             for (row, _) in a.members.rows() {

@@ -53,8 +53,7 @@ impl Impacts {
         problem: &Problem,
         field: Option<&Field>,
         vectors: &StateVectors,
-        normals: &[Node],
-        coefficients: &[(Node, Option<Node>)],
+        (normals, coefficients): (&[Node], &[(Node, Option<Node>)]),
         source: &mut Source,
     ) -> Result<Impacts, Error> {
         let model = &problem.model;
@@ -226,7 +225,7 @@ impl Impacts {
             }
         }
         let speed = sliding.iter().map(|v| v * v).sum::<f64>().sqrt();
-        if !(speed > 0.0) {
+        if speed.is_nan() || speed == 0.0 {
             return None;
         }
         let mut along = vec![0.0; self.degrees];

@@ -13,7 +13,7 @@ use crate::problem::Problem;
 use holonome_integrate::events::{Action, Crossing, EventRule, Events};
 use holonome_integrate::system::Vectors;
 use holonome_model::elaborate::expression::{ACCELERATION, MOMENTUM, MULTIPLIER, STATE, VELOCITY};
-use holonome_model::elaborate::model::{Event, EventAction, Following, Model};
+use holonome_model::elaborate::model::{Event, EventAction, Following, Model, Reset};
 use holonome_model::functional::Functional;
 use holonome_model::graph::op::Unary;
 use holonome_model::graph::{Graph, Input, Node};
@@ -51,83 +51,102 @@ enum Sets {
     Impact(usize),
 }
 
-impl CompiledEvents {
-    /// Compile the events of a problem; `None` if it has none. `field` is that of the motion, if it
-    /// is unrolled.
-    ///
-    /// # Errors
-    /// If an event needs what the model's form does not know, or the options name none.
-    pub fn new(
-        problem: &Problem,
-        field: Option<&Field>,
-        vectors: &StateVectors,
-        options: &RunOptions,
-    ) -> Result<Option<Box<dyn ParametricEvents>>, Error> {
-        let model = &problem.model;
-        refuse_unknown(problem, field, options)?;
-        if model.events.is_empty() {
-            return Ok(None);
-        }
-        let rules = rules(model, options)?;
-        let mut source = Source::new(model, field);
-        let functions: Vec<Node> = model
-            .events
-            .iter()
-            .flat_map(|event| source.unroll(&event.quantity.functional))
-            .collect();
-        let rates = source.rates(&functions, model);
-        let terms: Vec<Node> =
-            functions.iter().map(|&of| source.terms(of, &vectors.vectors)).collect();
-        let (mut values, mut sets) = (Vec::new(), Vec::new());
-        let (mut impacts, mut normals) = (Vec::new(), Vec::new());
+/// Formulas of what events do.
+#[derive(Default)]
+struct Doings {
+    /// What each event sets.
+    sets: Vec<Sets>,
+    /// Values that are set.
+    values: Vec<Node>,
+    /// Function of each impact, with its restitution and friction.
+    normals: Vec<Node>,
+    coefficients: Vec<(Node, Option<Node>)>,
+}
+
+impl Doings {
+    /// Formulas of the events of a model, whose functions are `functions`.
+    fn of(model: &Model, functions: &[Node], source: &mut Source) -> Doings {
+        let mut doings = Doings::default();
         let mut first = 0;
         for event in &model.events {
             let members = event.quantity.members;
             match &event.action {
-                EventAction::Reset(resets) => {
-                    let mut own = vec![Vec::new(); members];
-                    for reset in resets {
-                        let nodes = source.unroll(&reset.values);
-                        let width = nodes.len() / members.max(1);
-                        let places = nodes.into_iter().zip(&reset.places).enumerate();
-                        for (k, (node, &place)) in places {
-                            own[k / width.max(1)].push((values.len() as u32, place));
-                            values.push(node);
-                        }
-                    }
-                    sets.extend(own.into_iter().map(Sets::Values));
-                }
+                EventAction::Reset(resets) => doings.reset(resets, members, source),
                 EventAction::Impact { restitution, friction } => {
                     let restitution = source.unroll(restitution);
                     let friction = friction.as_ref().map(|friction| source.unroll(friction));
                     for member in 0..members {
-                        sets.push(Sets::Impact(normals.len()));
-                        normals.push(functions[first + member]);
+                        doings.sets.push(Sets::Impact(doings.normals.len()));
+                        doings.normals.push(functions[first + member]);
                         let of_friction = friction.as_ref().map(|all| all[member]);
-                        impacts.push((restitution[member], of_friction));
+                        doings.coefficients.push((restitution[member], of_friction));
                     }
                 }
                 EventAction::Record | EventAction::Stop => {
-                    sets.extend((0..members).map(|_| Sets::Values(Vec::new())));
+                    doings.sets.extend((0..members).map(|_| Sets::Values(Vec::new())));
                 }
             }
             first += members;
         }
-        let impacts = match normals.is_empty() {
-            true => None,
-            false => Some(Impacts::new(problem, field, vectors, &normals, &impacts, &mut source)?),
-        };
-        let functions: Vec<Node> = functions.into_iter().chain(rates).collect();
-        Ok(Some(Box::new(CompiledEvents {
-            rules: Arc::new(rules),
-            values: source.compile(model, &functions),
-            terms: source.compile(model, &terms),
-            resets: (!values.is_empty()).then(|| source.compile(model, &values)),
-            sets: Arc::new(sets),
-            reset_count: values.len(),
-            impacts,
-        })))
+        doings
     }
+
+    fn reset(&mut self, resets: &[Reset], members: usize, source: &mut Source) {
+        let mut own = vec![Vec::new(); members];
+        for reset in resets {
+            let nodes = source.unroll(&reset.values);
+            let width = (nodes.len() / members.max(1)).max(1);
+            for (k, (node, &place)) in nodes.into_iter().zip(&reset.places).enumerate() {
+                own[k / width].push((self.values.len() as u32, place));
+                self.values.push(node);
+            }
+        }
+        self.sets.extend(own.into_iter().map(Sets::Values));
+    }
+}
+
+/// Compile the events of a problem; `None` if it has none. `field` is that of the motion, if it is
+/// unrolled.
+///
+/// # Errors
+/// If an event needs what the model's form does not know, or the options name none.
+pub(crate) fn compile(
+    problem: &Problem,
+    field: Option<&Field>,
+    vectors: &StateVectors,
+    options: &RunOptions,
+) -> Result<Option<Box<dyn ParametricEvents>>, Error> {
+    let model = &problem.model;
+    refuse_unknown(problem, field, options)?;
+    if model.events.is_empty() {
+        return Ok(None);
+    }
+    let rules = rules(model, options)?;
+    let mut source = Source::new(model, field);
+    let events = model.events.iter();
+    let functions: Vec<Node> =
+        events.flat_map(|event| source.unroll(&event.quantity.functional)).collect();
+    let rates = source.rates(&functions, model);
+    let terms: Vec<Node> = functions.iter().map(|&of| source.terms(of, &vectors.vectors)).collect();
+    let doings = Doings::of(model, &functions, &mut source);
+    let Doings { sets, values, normals, coefficients } = doings;
+    let impacts = match normals.is_empty() {
+        true => None,
+        false => {
+            let of = (&normals[..], &coefficients[..]);
+            Some(Impacts::new(problem, field, vectors, of, &mut source)?)
+        }
+    };
+    let functions: Vec<Node> = functions.into_iter().chain(rates).collect();
+    Ok(Some(Box::new(CompiledEvents {
+        rules: Arc::new(rules),
+        values: source.compile(model, &functions),
+        terms: source.compile(model, &terms),
+        resets: (!values.is_empty()).then(|| source.compile(model, &values)),
+        sets: Arc::new(sets),
+        reset_count: values.len(),
+        impacts,
+    })))
 }
 
 /// Graph in which the formulas of events are written: that of an unrolled field, or one of their

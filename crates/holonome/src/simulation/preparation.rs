@@ -6,7 +6,7 @@ use super::reference::reference_state;
 use super::{Simulation, Trajectory, follow};
 use crate::backward;
 use crate::error::Error;
-use crate::events::CompiledEvents;
+use crate::events;
 use crate::feedback::{feedback_system, refuse_unstable};
 use crate::heat_bath;
 use crate::kernels::{CompiledStep, CompiledSystem, FieldJacobian, Mend, StateVectors, StepSource};
@@ -138,7 +138,7 @@ impl Simulation {
             _ => compiler.alone(plain, &plan, &state, program.is_none())?,
         };
         let Stepper { system, step, gains, treated, gain_text } = stepper;
-        let events = CompiledEvents::new(&problem, compiler.field(), &compiler.vectors, &options)?;
+        let events = events::compile(&problem, compiler.field(), &compiler.vectors, &options)?;
         let system = system.with_events(events);
         // Iterations in lanes are found from several trajectories.
         if let Some(program) = program.as_mut().filter(|p| !in_lanes || p.is_templated()) {

@@ -85,11 +85,14 @@ impl Wiring {
     }
 }
 
+/// What is done with a row (term, row) and the positions whose velocities it reads.
+type EachRow<'a> = dyn FnMut((usize, usize), &mut dyn Iterator<Item = usize>) + 'a;
+
 /// Rows (term, row) by the velocities that they couple, and the velocities that none reads.
 fn blocks(terms: &[VelocityTerm], degrees: usize) -> (Vec<Vec<(usize, usize)>>, Vec<usize>) {
     let mut parent: Vec<usize> = (0..degrees).collect();
     let mut is_read = vec![false; degrees];
-    let each_row = |f: &mut dyn FnMut((usize, usize), &mut dyn Iterator<Item = usize>)| {
+    let each_row = |f: &mut EachRow| {
         for (number, VelocityTerm { term, velocities, .. }) in terms.iter().enumerate() {
             for (row, entries) in term.table.each().enumerate() {
                 let position = |&k: &u32| entries.at(k as usize) as usize - degrees;

@@ -134,7 +134,7 @@ impl FormulaLowering<'_> {
             None => 1,
             Some(e) => {
                 let every = self.lower_single(Purpose::Other, e)?.evaluate(0.0, &[], parameters)[0];
-                if !(every >= 1.0 && every <= 1e15 && every.fract() == 0.0) {
+                if !(1.0..=1e15).contains(&every) || every.fract() != 0.0 {
                     let message = format!("an event acts at every {every}th crossing");
                     let finding = Diagnostic::error(message, e.span, "not 1, 2, 3, …");
                     self.findings.push(finding);
