@@ -6,6 +6,7 @@
 //! stored, read back and continued makes the same bits as one that was not. Memory is allocated
 //! before the first step.
 
+mod acting;
 pub(crate) mod attempt;
 mod block;
 mod checks;
@@ -22,18 +23,20 @@ mod rounding;
 mod stiffness;
 mod symmetric;
 mod unmet;
+mod watch;
 
 use attempt::Accepted;
 pub use attempt::REJECTIONS_OF_NEW;
 use block::BlockOutputs;
 use claims::Claims;
-use events::{Steps, Watch, Whole};
+use events::{Steps, Whole};
 pub use flow::{FlowScratch, flow, flows};
 pub use independence::Independence;
 use march::Wanted;
 pub use pieces::{piece_order, piece_points};
 pub use rates::{Rates, StepEnds};
 pub use unmet::may_be_far;
+use watch::Watch;
 
 use crate::controller::pi::Controller;
 use crate::failure::Failure;

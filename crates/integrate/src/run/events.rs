@@ -1,34 +1,18 @@
-//! Events within a step: which functions cross zero there, where, and what is done then.
+//! Events within a step: which functions cross zero there, and where.
 //!
 //! The interpolant of a step is the step itself over a part of its length, treated like the whole:
 //! it is of the method's order, meets the constraints, and is known for every method. A crossing
 //! shows by the signs at both ends; two of them in one step show by the signs of the rates there,
 //! which bracket an extremum.
 
-use super::{Engine, Outcome};
-use crate::events::{Action, Event, EventMemory, Events, ROUNDING, side, sign};
+use super::Engine;
+use super::watch::{Bend, Crossed, Values, Watch};
+use crate::events::{Action, Event, EventMemory, ROUNDING, side};
 use crate::failure::Failure;
 use crate::plan::{AdaptiveSteps, FixedSteps};
-use crate::system::{GroupKind, System};
 
 /// Part of a step below which a place is its end.
 const AT_END: f64 = 1e-12;
-
-/// Largest number of resets at one time: bodies in contact pass an impact on a few times.
-const MOST_RESETS: usize = 10_000;
-
-/// Multiple of a function's rounding by which it moves in a step, at least, if it clearly crosses.
-const CLEARLY: f64 = 64.0;
-
-/// Part of a rate before a reset below which the rate after it is rounding.
-const AT_REST: f64 = 1e-12;
-
-/// Distance from a constraint, relative to its terms, at which a reset may leave a state: the
-/// rounding of formulas that a user writes, and of those that solve for impacts.
-const OFF_THE_SET: f64 = 1e-9;
-
-/// Change of an invariant by a reset, relative to its terms, that is rounding.
-const UNCHANGED: f64 = 1e-12;
 
 /// How the step was made in which events are looked for.
 #[derive(Clone, Copy)]
@@ -44,124 +28,6 @@ pub(super) struct Whole<'a> {
     /// Its length and its end.
     pub h: f64,
     pub t1: f64,
-}
-
-/// Values of the functions at one place, and their rates.
-#[derive(Clone, Default)]
-struct Values {
-    g: Vec<f64>,
-    rates: Vec<f64>,
-}
-
-/// A crossing: the part of the step before it, and the number of its rule.
-#[derive(Clone, Copy)]
-struct Crossed {
-    theta: f64,
-    rule: usize,
-}
-
-/// Where functions of events are on both sides of a step.
-pub(super) struct Watch<'a> {
-    events: &'a dyn Events,
-    start: Values,
-    /// True if `start` belongs to the state.
-    known: bool,
-    end: Values,
-    between: Values,
-    terms: Vec<f64>,
-    /// Rounding of the time at the end of the step.
-    blur: f64,
-    crossed: Vec<Crossed>,
-    /// Rules that act at the end of a part of the step.
-    due: Vec<usize>,
-    work: Vec<f64>,
-}
-
-impl<'a> Watch<'a> {
-    pub(super) fn new(system: &'a dyn System) -> Option<Box<Watch<'a>>> {
-        let events = system.events()?;
-        let count = events.rules().len();
-        let values = Values { g: vec![0.0; count], rates: vec![0.0; count] };
-        Some(Box::new(Watch {
-            events,
-            known: false,
-            start: values.clone(),
-            end: values.clone(),
-            between: values,
-            terms: vec![0.0; count],
-            blur: 0.0,
-            crossed: Vec::new(),
-            due: Vec::new(),
-            work: vec![0.0; events.work_len()],
-        }))
-    }
-
-    fn at_start(&mut self, t: f64, x: &[f64]) {
-        let Values { g, rates } = &mut self.start;
-        self.events.values(t, x, g, rates, &mut self.work);
-        self.known = true;
-    }
-
-    /// Raise the terms of the functions to those at a state.
-    fn raise_terms(&mut self, t: f64, x: &[f64], memories: &mut [EventMemory]) {
-        self.events.terms(t, x, &mut self.terms, &mut self.work);
-        for (memory, &terms) in memories.iter_mut().zip(&self.terms) {
-            memory.terms = memory.terms.max(terms);
-        }
-    }
-
-    fn at_end(&mut self, t: f64, x: &[f64]) {
-        let Values { g, rates } = &mut self.end;
-        self.events.values(t, x, g, rates, &mut self.work);
-    }
-
-    fn between(&mut self, t: f64, x: &[f64]) {
-        let Values { g, rates } = &mut self.between;
-        self.events.values(t, x, g, rates, &mut self.work);
-    }
-
-    /// True if something happens to a function within a step of the length `h` from `start` to
-    /// `end`: it may cross zero there, or it is undefined.
-    fn is_suspected(&self, memories: &[EventMemory], h: f64) -> bool {
-        let functions = memories.iter().enumerate();
-        functions.into_iter().any(|(rule, memory)| {
-            let bend = Bend::of(memory, rule, (&self.start, &self.end));
-            bend.crosses(h) || bend.dips(h) || self.end.g[rule].is_nan() || memory.side == 0
-        })
-    }
-
-    /// Look at the end of the next step of a loop; true if nothing happens within it.
-    pub(super) fn passes(
-        &mut self,
-        memories: &[EventMemory],
-        h: f64,
-        (t1, x1): (f64, &[f64]),
-    ) -> bool {
-        self.at_end(t1, x1);
-        let passes = !self.is_suspected(memories, h);
-        if passes {
-            std::mem::swap(&mut self.start, &mut self.end);
-        }
-        passes
-    }
-
-    /// Take the functions at the state as those at the start of the next step, unless they are.
-    pub(super) fn begin_at(&mut self, t: f64, x: &[f64]) {
-        if !self.known {
-            self.at_start(t, x);
-        }
-    }
-
-    /// Forget where the next step starts.
-    pub(super) fn forget_start(&mut self) {
-        self.known = false;
-    }
-
-    /// Name of a function that is undefined at the end of the step.
-    fn undefined(&self) -> Option<&str> {
-        let number = self.end.g.iter().position(|g| g.is_nan())?;
-        Some(&self.events.rules()[number].name)
-    }
 }
 
 impl Engine<'_> {
@@ -421,7 +287,12 @@ impl Engine<'_> {
     }
 
     /// Count a crossing, and record it where it acts. Returns what it does.
-    fn record(&mut self, watch: &Watch, rule: usize, (t, is_state): (f64, bool)) -> Option<Action> {
+    pub(super) fn record(
+        &mut self,
+        watch: &Watch,
+        rule: usize,
+        (t, is_state): (f64, bool),
+    ) -> Option<Action> {
         let memory = &mut self.state.events[rule];
         memory.count += 1;
         let number = memory.count;
@@ -430,171 +301,6 @@ impl Engine<'_> {
         let x = if is_state { &state.x } else { &self.x1 };
         state.event_log.push(Event { rule, number, t, x: &x[..self.system.dim()] });
         Some(action)
-    }
-
-    /// Do what is due at the state, which is at the end of a part of a step.
-    pub(super) fn act<E>(&mut self) -> Result<Outcome, Failure<E>> {
-        let Some(mut watch) = self.watch.take() else { return Ok(Outcome::Finished) };
-        let acted = self.act_on(&mut watch);
-        self.watch = Some(watch);
-        acted
-    }
-
-    fn act_on<E>(&mut self, watch: &mut Watch) -> Result<Outcome, Failure<E>> {
-        let t = self.state.t;
-        let rules = watch.events.rules();
-        let mut due = std::mem::take(&mut watch.due);
-        let mut came = vec![false; rules.len()];
-        let (mut stops, mut resets) = (false, 0);
-        watch.at_start(t, &self.state.x);
-        watch.raise_terms(t, &self.state.x, &mut self.state.events);
-        let before = watch.start.rates.clone();
-        while !due.is_empty() {
-            for &rule in &due {
-                // One that was reversed by those before it has nothing left to do.
-                if resets > 0 && came[rule] | !self.still_crosses(watch, rule, &before) {
-                    continue;
-                }
-                came[rule] = true;
-                match self.record(watch, rule, (t, true)) {
-                    Some(Action::Stop) => stops = true,
-                    Some(Action::Reset) => {
-                        resets += 1;
-                        let limit = match resets > MOST_RESETS {
-                            true => Some(t),
-                            false => self.state.events[rule].reset_at(t),
-                        };
-                        if let Some(limit) = limit {
-                            let event = rules[rule].name.clone();
-                            return Err(Failure::Accumulating { t, event, limit });
-                        }
-                        self.set_state(watch, rule)?;
-                        watch.at_start(t, &self.state.x);
-                        if self.still_crosses(watch, rule, &before) {
-                            // It was not turned around, and has gone through.
-                            let memory = &mut self.state.events[rule];
-                            memory.side = -memory.side;
-                        }
-                    }
-                    _ => {}
-                }
-            }
-            let again = |&rule: &usize| {
-                let repeats = rules[rule].action == Action::Reset || !came[rule];
-                resets > 0 && repeats && self.still_crosses(watch, rule, &before)
-            };
-            due = (0..rules.len()).filter(again).collect();
-            due.iter().for_each(|&rule| came[rule] = false);
-        }
-        for (rule, memory) in self.state.events.iter_mut().enumerate() {
-            let (g, rate) = (watch.start.g[rule], watch.start.rates[rule]);
-            match side(g, memory.rounding() + watch.blur * before[rule].abs()) {
-                Some(side) => memory.side = side,
-                None if came[rule] && is_moving(rate, before[rule]) => memory.side = sign(rate),
-                None => {}
-            }
-        }
-        if stops {
-            return Ok(Outcome::Event);
-        }
-        self.keep_tested_after_reset();
-        Ok(Outcome::Reset)
-    }
-
-    /// True if a function is zero and moves across, by more than the rounding of its rate before.
-    fn still_crosses(&self, watch: &Watch, rule: usize, before: &[f64]) -> bool {
-        let memory = &self.state.events[rule];
-        let (g, rate) = (watch.start.g[rule], watch.start.rates[rule]);
-        watch.events.rules()[rule].crossing.leaves(memory.side)
-            && side(g, memory.rounding() + watch.blur * before[rule].abs()).is_none()
-            && sign(rate) == -memory.side
-            && is_moving(rate, before[rule])
-    }
-
-    /// Set the state by the reset of an event. Its step begins anew: nothing that maps carry, and
-    /// no target of an invariant that changes, stays.
-    fn set_state<E>(&mut self, watch: &mut Watch, rule: usize) -> Result<(), Failure<E>> {
-        let state = &mut *self.state;
-        let t = state.t;
-        watch.events.reset(rule, t, &mut state.x, &mut watch.work);
-        let event = || watch.events.rules()[rule].name.clone();
-        if !crate::system::all_finite(&state.x) {
-            let quantity = format!("the state after event {}", event());
-            return Err(Failure::NonFinite { t, step: state.step, quantity });
-        }
-        let (system, invariants) = (self.system, self.system.invariants());
-        let mut before = std::mem::take(&mut state.values);
-        let mut values = vec![0.0; invariants.count];
-        let mut jacobian = vec![0.0; invariants.nonzeros()];
-        self.work.resize(self.work.len().max(system.work_len()), 0.0);
-        system.invariant_values(t, &state.x, &mut values, &mut self.work);
-        system.invariant_jacobian(t, &state.x, &mut jacobian, &mut self.work);
-        let terms = |row: usize| {
-            let entries = invariants.row(row).entries();
-            entries.map(|(p, column)| (jacobian[p] * state.x[column]).abs()).sum::<f64>()
-        };
-        for group in &invariants.groups {
-            let is_imposed = matches!(group.kind, GroupKind::Constraint | GroupKind::Hidden);
-            for (row, _) in group.members.rows().filter(|_| is_imposed && !group.monitored_only) {
-                let residual = values[row].abs();
-                if residual > OFF_THE_SET * terms(row).max(before[row].abs()) {
-                    let constraint = group.name.clone();
-                    return Err(Failure::OffTheSet { t, event: event(), constraint, residual });
-                }
-            }
-        }
-        let target = std::sync::Arc::make_mut(&mut state.target);
-        for row in invariants.constraints..invariants.count {
-            let size = terms(row) + values[row].abs() + before[row].abs();
-            if (values[row] - before[row]).abs() > UNCHANGED * size {
-                target[row] = values[row];
-            }
-        }
-        for (drift, group) in state.drift.iter_mut().zip(&invariants.groups) {
-            drift.now = group.drift(&values, target);
-        }
-        std::mem::swap(&mut before, &mut values);
-        state.values = before;
-        state.memory.fill(0.0);
-        state.first_stage.known = false;
-        state.before_end = None;
-        Ok(())
-    }
-}
-
-/// A function at both ends of a step, positive on the side from which it comes.
-struct Bend {
-    s: f64,
-    g: [f64; 2],
-    rates: [f64; 2],
-    rounding: f64,
-}
-
-impl Bend {
-    fn of(memory: &EventMemory, rule: usize, (start, end): (&Values, &Values)) -> Bend {
-        let s = f64::from(memory.side);
-        Bend {
-            s,
-            g: [s * start.g[rule], s * end.g[rule]],
-            rates: [s * start.rates[rule], s * end.rates[rule]],
-            rounding: memory.rounding(),
-        }
-    }
-
-    /// True if it has changed its side. What rests at zero moves across by rounding all the time.
-    fn crosses(&self, h: f64) -> bool {
-        let (g1, clearly) = (self.g[1], -CLEARLY * self.rounding);
-        g1 < -self.rounding || g1 <= 0.0 && self.rates[1] * h < clearly
-    }
-
-    /// True if it may have crossed twice: it comes nearer at the start and goes away at the end, and
-    /// its tangents meet beyond zero. Between them is the graph of a convex function.
-    fn dips(&self, h: f64) -> bool {
-        let ([g0, g1], [r0, r1]) = (self.g, self.rates);
-        !self.crosses(h) && r0 < 0.0 && r1 > 0.0 && {
-            let meet = (g0 - g1 + r1 * h) / (r1 - r0);
-            g0 + r0 * meet.clamp(0.0, h) <= self.rounding
-        }
     }
 }
 
@@ -619,11 +325,6 @@ impl Of {
 /// Part of a step of this length at t that the rounding of the time resolves.
 fn resolution(t: f64, h: f64) -> f64 {
     f64::EPSILON * (1.0 + (t / h).abs()).max(1.0)
-}
-
-/// True if a rate is more than the rounding of what it was before.
-fn is_moving(rate: f64, before: f64) -> bool {
-    rate.abs() > AT_REST * before.abs()
 }
 
 /// Place of an event, or the end of the step that it is next to.

@@ -1,7 +1,7 @@
 //! Adaptive steps in a loop of the map: entry into the loop, and exit from it.
 
-use super::events::Watch;
 use super::rounding::steps_to_rounding;
+use super::watch::Watch;
 use super::{Engine, LONGEST_BLOCK};
 use crate::controller::slots::{Slots, Status};
 use crate::failure::Failure;

@@ -1,0 +1,158 @@
+//! What events do at a state: record, stop, set the state, in the order of the file, until none that
+//! is zero still moves across.
+
+use super::watch::Watch;
+use super::{Engine, Outcome};
+use crate::events::{Action, side, sign};
+use crate::failure::Failure;
+use crate::system::{GroupKind, all_finite};
+use std::sync::Arc;
+
+/// Largest number of resets at one time: bodies in contact pass an impact on a few times.
+const MOST_RESETS: usize = 10_000;
+
+/// Part of a rate before a reset below which the rate after it is rounding.
+const AT_REST: f64 = 1e-12;
+
+/// Distance from a constraint, relative to its terms, at which a reset may leave a state: the
+/// rounding of formulas that a user writes, and of those that solve for impacts.
+const OFF_THE_SET: f64 = 1e-9;
+
+/// Change of an invariant by a reset, relative to its terms, that is rounding.
+const UNCHANGED: f64 = 1e-12;
+
+impl Engine<'_> {
+    /// Do what is due at the state, which is at the end of a part of a step.
+    pub(super) fn act<E>(&mut self) -> Result<Outcome, Failure<E>> {
+        let Some(mut watch) = self.watch.take() else { return Ok(Outcome::Finished) };
+        let acted = self.act_on(&mut watch);
+        self.watch = Some(watch);
+        acted
+    }
+
+    fn act_on<E>(&mut self, watch: &mut Watch) -> Result<Outcome, Failure<E>> {
+        let t = self.state.t;
+        let rules = watch.events.rules();
+        let mut due = std::mem::take(&mut watch.due);
+        let mut came = vec![false; rules.len()];
+        let (mut stops, mut resets) = (false, 0);
+        watch.at_start(t, &self.state.x);
+        watch.raise_terms(t, &self.state.x, &mut self.state.events);
+        let before = watch.start.rates.clone();
+        while !due.is_empty() {
+            for &rule in &due {
+                // One that was reversed by those before it has nothing left to do.
+                if resets > 0 && came[rule] | !self.still_crosses(watch, rule, &before) {
+                    continue;
+                }
+                came[rule] = true;
+                match self.record(watch, rule, (t, true)) {
+                    Some(Action::Stop) => stops = true,
+                    Some(Action::Reset) => {
+                        resets += 1;
+                        let limit = match resets > MOST_RESETS {
+                            true => Some(t),
+                            false => self.state.events[rule].reset_at(t),
+                        };
+                        if let Some(limit) = limit {
+                            let event = rules[rule].name.clone();
+                            return Err(Failure::Accumulating { t, event, limit });
+                        }
+                        self.set_state(watch, rule)?;
+                        watch.at_start(t, &self.state.x);
+                        if self.still_crosses(watch, rule, &before) {
+                            // It was not turned around, and has gone through.
+                            let memory = &mut self.state.events[rule];
+                            memory.side = -memory.side;
+                        }
+                    }
+                    _ => {}
+                }
+            }
+            let again = |&rule: &usize| {
+                let repeats = rules[rule].action == Action::Reset || !came[rule];
+                resets > 0 && repeats && self.still_crosses(watch, rule, &before)
+            };
+            due = (0..rules.len()).filter(again).collect();
+            due.iter().for_each(|&rule| came[rule] = false);
+        }
+        for (rule, memory) in self.state.events.iter_mut().enumerate() {
+            let (g, rate) = (watch.start.g[rule], watch.start.rates[rule]);
+            match side(g, memory.rounding() + watch.blur * before[rule].abs()) {
+                Some(side) => memory.side = side,
+                None if came[rule] && is_moving(rate, before[rule]) => memory.side = sign(rate),
+                None => {}
+            }
+        }
+        if stops {
+            return Ok(Outcome::Event);
+        }
+        self.keep_tested_after_reset();
+        Ok(Outcome::Reset)
+    }
+
+    /// True if a function is zero and moves across, by more than the rounding of its rate before.
+    fn still_crosses(&self, watch: &Watch, rule: usize, before: &[f64]) -> bool {
+        let memory = &self.state.events[rule];
+        let (g, rate) = (watch.start.g[rule], watch.start.rates[rule]);
+        watch.events.rules()[rule].crossing.leaves(memory.side)
+            && side(g, memory.rounding() + watch.blur * before[rule].abs()).is_none()
+            && sign(rate) == -memory.side
+            && is_moving(rate, before[rule])
+    }
+
+    /// Set the state by the reset of an event. Its step begins anew: nothing that maps carry, and
+    /// no target of an invariant that changes, stays.
+    fn set_state<E>(&mut self, watch: &mut Watch, rule: usize) -> Result<(), Failure<E>> {
+        let state = &mut *self.state;
+        let t = state.t;
+        watch.events.reset(rule, t, &mut state.x, &mut watch.work);
+        let event = || watch.events.rules()[rule].name.clone();
+        if !all_finite(&state.x) {
+            let quantity = format!("the state after event {}", event());
+            return Err(Failure::NonFinite { t, step: state.step, quantity });
+        }
+        let (system, invariants) = (self.system, self.system.invariants());
+        let mut before = std::mem::take(&mut state.values);
+        let mut values = vec![0.0; invariants.count];
+        let mut jacobian = vec![0.0; invariants.nonzeros()];
+        self.work.resize(self.work.len().max(system.work_len()), 0.0);
+        system.invariant_values(t, &state.x, &mut values, &mut self.work);
+        system.invariant_jacobian(t, &state.x, &mut jacobian, &mut self.work);
+        let terms = |row: usize| {
+            let entries = invariants.row(row).entries();
+            entries.map(|(p, column)| (jacobian[p] * state.x[column]).abs()).sum::<f64>()
+        };
+        for group in &invariants.groups {
+            let is_imposed = matches!(group.kind, GroupKind::Constraint | GroupKind::Hidden);
+            for (row, _) in group.members.rows().filter(|_| is_imposed && !group.monitored_only) {
+                let residual = values[row].abs();
+                if residual > OFF_THE_SET * terms(row).max(before[row].abs()) {
+                    let constraint = group.name.clone();
+                    return Err(Failure::OffTheSet { t, event: event(), constraint, residual });
+                }
+            }
+        }
+        let target = Arc::make_mut(&mut state.target);
+        for row in invariants.constraints..invariants.count {
+            let size = terms(row) + values[row].abs() + before[row].abs();
+            if (values[row] - before[row]).abs() > UNCHANGED * size {
+                target[row] = values[row];
+            }
+        }
+        for (drift, group) in state.drift.iter_mut().zip(&invariants.groups) {
+            drift.now = group.drift(&values, target);
+        }
+        std::mem::swap(&mut before, &mut values);
+        state.values = before;
+        state.memory.fill(0.0);
+        state.first_stage.known = false;
+        state.before_end = None;
+        Ok(())
+    }
+}
+
+/// True if a rate is more than the rounding of what it was before.
+fn is_moving(rate: f64, before: f64) -> bool {
+    rate.abs() > AT_REST * before.abs()
+}

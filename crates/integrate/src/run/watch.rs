@@ -1,0 +1,161 @@
+//! The functions of events at both ends of a step, and what shows there.
+
+use crate::events::{EventMemory, Events};
+use crate::system::System;
+
+/// Multiple of a function's rounding by which it moves in a step, at least, if it clearly crosses.
+const CLEARLY: f64 = 64.0;
+
+/// Values of the functions at one place, and their rates.
+#[derive(Clone, Default)]
+pub(super) struct Values {
+    pub g: Vec<f64>,
+    pub rates: Vec<f64>,
+}
+
+/// A crossing: the part of the step before it, and the number of its rule.
+#[derive(Clone, Copy)]
+pub(super) struct Crossed {
+    pub theta: f64,
+    pub rule: usize,
+}
+
+/// Where functions of events are on both sides of a step.
+pub(super) struct Watch<'a> {
+    pub events: &'a dyn Events,
+    pub start: Values,
+    /// True if `start` belongs to the state.
+    pub known: bool,
+    pub end: Values,
+    pub between: Values,
+    pub terms: Vec<f64>,
+    /// Rounding of the time at the end of the step.
+    pub blur: f64,
+    pub crossed: Vec<Crossed>,
+    /// Rules that act at the end of a part of the step.
+    pub due: Vec<usize>,
+    pub work: Vec<f64>,
+}
+
+impl<'a> Watch<'a> {
+    pub(super) fn new(system: &'a dyn System) -> Option<Box<Watch<'a>>> {
+        let events = system.events()?;
+        let count = events.rules().len();
+        let values = Values { g: vec![0.0; count], rates: vec![0.0; count] };
+        Some(Box::new(Watch {
+            events,
+            known: false,
+            start: values.clone(),
+            end: values.clone(),
+            between: values,
+            terms: vec![0.0; count],
+            blur: 0.0,
+            crossed: Vec::new(),
+            due: Vec::new(),
+            work: vec![0.0; events.work_len()],
+        }))
+    }
+
+    pub(super) fn at_start(&mut self, t: f64, x: &[f64]) {
+        let Values { g, rates } = &mut self.start;
+        self.events.values(t, x, g, rates, &mut self.work);
+        self.known = true;
+    }
+
+    /// Raise the terms of the functions to those at a state.
+    pub(super) fn raise_terms(&mut self, t: f64, x: &[f64], memories: &mut [EventMemory]) {
+        self.events.terms(t, x, &mut self.terms, &mut self.work);
+        for (memory, &terms) in memories.iter_mut().zip(&self.terms) {
+            memory.terms = memory.terms.max(terms);
+        }
+    }
+
+    pub(super) fn at_end(&mut self, t: f64, x: &[f64]) {
+        let Values { g, rates } = &mut self.end;
+        self.events.values(t, x, g, rates, &mut self.work);
+    }
+
+    pub(super) fn between(&mut self, t: f64, x: &[f64]) {
+        let Values { g, rates } = &mut self.between;
+        self.events.values(t, x, g, rates, &mut self.work);
+    }
+
+    /// True if something happens to a function within a step of the length `h` from `start` to
+    /// `end`: it may cross zero there, or it is undefined.
+    pub(super) fn is_suspected(&self, memories: &[EventMemory], h: f64) -> bool {
+        let functions = memories.iter().enumerate();
+        functions.into_iter().any(|(rule, memory)| {
+            let bend = Bend::of(memory, rule, (&self.start, &self.end));
+            bend.crosses(h) || bend.dips(h) || self.end.g[rule].is_nan() || memory.side == 0
+        })
+    }
+
+    /// Look at the end of the next step of a loop; true if nothing happens within it.
+    pub(super) fn passes(
+        &mut self,
+        memories: &[EventMemory],
+        h: f64,
+        (t1, x1): (f64, &[f64]),
+    ) -> bool {
+        self.at_end(t1, x1);
+        let passes = !self.is_suspected(memories, h);
+        if passes {
+            std::mem::swap(&mut self.start, &mut self.end);
+        }
+        passes
+    }
+
+    /// Take the functions at the state as those at the start of the next step, unless they are.
+    pub(super) fn begin_at(&mut self, t: f64, x: &[f64]) {
+        if !self.known {
+            self.at_start(t, x);
+        }
+    }
+
+    /// Forget where the next step starts.
+    pub(super) fn forget_start(&mut self) {
+        self.known = false;
+    }
+
+    /// Name of a function that is undefined at the end of the step.
+    pub(super) fn undefined(&self) -> Option<&str> {
+        let number = self.end.g.iter().position(|g| g.is_nan())?;
+        Some(&self.events.rules()[number].name)
+    }
+}
+
+/// A function at both ends of a step, positive on the side from which it comes.
+pub(super) struct Bend {
+    pub s: f64,
+    pub g: [f64; 2],
+    pub rates: [f64; 2],
+    pub rounding: f64,
+}
+
+impl Bend {
+    pub(super) fn of(memory: &EventMemory, rule: usize, (start, end): (&Values, &Values)) -> Bend {
+        let s = f64::from(memory.side);
+        Bend {
+            s,
+            g: [s * start.g[rule], s * end.g[rule]],
+            rates: [s * start.rates[rule], s * end.rates[rule]],
+            rounding: memory.rounding(),
+        }
+    }
+
+    /// True if it has changed its side. What rests at zero moves across by rounding all the time.
+    pub(super) fn crosses(&self, h: f64) -> bool {
+        let (g1, clearly) = (self.g[1], -CLEARLY * self.rounding);
+        g1 < -self.rounding || g1 <= 0.0 && self.rates[1] * h < clearly
+    }
+
+    /// True if it may have crossed twice: it comes nearer at the start and goes away at the end, and
+    /// its tangents meet beyond zero. Between them is the graph of a convex function.
+    pub(super) fn dips(&self, h: f64) -> bool {
+        let ([g0, g1], [r0, r1]) = (self.g, self.rates);
+        !self.crosses(h) && r0 < 0.0 && r1 > 0.0 && {
+            let meet = (g0 - g1 + r1 * h) / (r1 - r0);
+            g0 + r0 * meet.clamp(0.0, h) <= self.rounding
+        }
+    }
+}
