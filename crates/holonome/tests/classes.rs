@@ -93,19 +93,22 @@ fn motions_are_those_without_constraints() {
         -0.1304382597833682,
         -0.6976190352288787,
     ];
-    let cases: [(&str, &[f64], &str); 4] = [
-        (FLAT, &flat, "--until 5"),
-        (LOCK, &lock, "--until 20"),
-        (DOUBLE, &double, "--until 5"),
-        (VORTICES, &vortices, "--until 5"),
+    let all: &[&str] = &["corrected:dop853", "corrected:gauss8", "plain:dop853"];
+    let explicit: &[&str] = &["corrected:dop853", "plain:dop853"];
+    let cases: [(&str, &[f64], &str, &[&str]); 4] = [
+        (FLAT, &flat, "--until 5", all),
+        (LOCK, &lock, "--until 20", explicit),
+        (DOUBLE, &double, "--until 5", explicit),
+        (VORTICES, &vortices, "--until 5", all),
     ];
-    for (text, expected, how) in cases {
-        for method in ["corrected:dop853", "corrected:gauss8", "plain:dop853"] {
-            let (state, drift) = end(text, &format!("{how} --method {method} --rtol 1e-11"));
-            // A thousand tolerances: errors of some hundred steps, and the double pendulum's growth.
+    for (text, expected, how, methods) in cases {
+        for method in methods {
+            let (state, drift) = end(text, &format!("{how} --method {method}"));
+            // Ten tolerances.
             let off = distance(&state[..expected.len()], expected);
             assert!(off < 1e-8, "{method} is off by {off:e} for\n{text}");
-            let bound = if method == "plain:dop853" { 1e-8 } else { 1e-12 };
+            // At rest the terms of a hidden constraint are rounding themselves.
+            let bound = if *method == "plain:dop853" { 1e-8 } else { 1e-11 };
             assert!(drift < bound, "{method} drifts by {drift:e} for\n{text}");
         }
     }

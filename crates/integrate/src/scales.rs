@@ -11,8 +11,8 @@
 //!   momenta, and in a step of the length h at least 10⁻⁶ m S_q/h, where S_q is the scale of its
 //!   position: an error below that part of the tolerance moves the position by as small a part of
 //!   its own tolerance. A momentum without mass, which constraints may hold at 0, has
-//!   the floors 10⁻³ J/S_q, J = max σ_q σ_p over all positions with their momenta, and 10⁻⁶ I/(h S_q).
-//!   At rest, where forces cancel and all momenta are rounding, this floor alone
+//!   the size that the motion of the others would give it: at least J/S_q, J = max σ_q σ_p over those with
+//!   mass, and 10⁻⁶ I/(h S_q). At rest, where forces cancel and all momenta are rounding, this floor alone
 //!   is their scale. An oscillation of the frequency ω has the momentum m ω S_q, which is more than
 //!   this from hω = 10⁻⁶ on;
 //! - the rounding of the rate ẋ, as found by moving the state by some roundings of its vectors: an
@@ -426,12 +426,15 @@ pub fn set_norms<R: Real>(
         }
     }
     let pairs = vectors.conjugates();
-    // Square of the largest action.
-    let actions = (0..pairs).map(|position| sizes[position] * sizes[pairs + position]);
+    // Square of the largest action of momenta with mass.
+    let actions = (0..pairs).map(|position| {
+        let momentum = pairs + position;
+        R::select(has_mass(momentum), sizes[position] * sizes[momentum], zero)
+    });
     let action = actions.reduce(R::larger).unwrap_or(zero);
     for position in 0..pairs {
         let momentum = pairs + position;
-        let floor = counted((action / norms[position]) * FAMILY_FLOOR);
+        let floor = counted(action / norms[position]);
         let floor = R::select(has_mass(momentum), zero, floor);
         norms[momentum] = norms[momentum].larger(floor);
         let m = mass(momentum);
@@ -498,7 +501,7 @@ mod tests {
     fn a_momentum_without_mass_has_the_floors_of_an_action() {
         // Actions 5·0 and 2·3, and I = 2².
         let at = scales(&[3.0, 4.0, 0.0, 2.0, 0.0, 0.0, 3.0, 0.0], [0.0, 1.0]);
-        let expected = [(2, 36e-6 / 25.0), (3, 9.0), (4, 16e-12 / 25.0)];
+        let expected = [(2, 36.0 / 25.0), (3, 9.0), (4, 16e-12 / 25.0)];
         for (k, expected) in expected {
             assert!((at.norms[k] / expected - 1.0).abs() < 4.0 * f64::EPSILON, "{}", at.norms[k]);
         }
