@@ -72,8 +72,8 @@ pub(super) struct Elimination<'g> {
     left: BTreeSet<usize>,
     /// Sums of squares by their pivots.
     squares: Vec<(Node, Node)>,
-    /// Other terms of zᵀM⁻¹z.
-    others: Node,
+    /// The terms of ½ zᵀM⁻¹z that pairs give.
+    kinetic: Node,
     pivots: Vec<(Node, Vec<usize>)>,
 }
 
@@ -93,7 +93,7 @@ impl<'g> Elimination<'g> {
         Elimination {
             units: units(z.len(), &numbers),
             left: (0..z.len()).collect(),
-            others: g.zero(),
+            kinetic: g.zero(),
             squares: Vec::new(),
             pivots: Vec::new(),
             g,
@@ -114,7 +114,7 @@ impl<'g> Elimination<'g> {
             }
         }
         let two = self.g.constant(2.0);
-        let mut kinetic = self.g.div(self.others, two);
+        let mut kinetic = self.kinetic;
         for &(pivot, squares) in &self.squares {
             let double = self.g.mul(two, pivot);
             let ratio = self.g.div(squares, double);
@@ -167,14 +167,11 @@ impl<'g> Elimination<'g> {
 
     /// Subtracts a b from entry (i, j).
     fn subtract(&mut self, (i, j): (usize, usize), a: Entry, b: Entry) {
-        let product = self.g.mul(a.node, b.node);
         let zero = Entry { node: self.g.zero(), value: 0.0, moves: false };
         let old = self.rows[i].get(&j).copied().unwrap_or(zero);
-        let node = self.g.sub(old.node, product);
-        let moves = old.moves || a.moves || b.moves;
-        let entry = Entry { node, value: old.value - a.value * b.value, moves };
+        let entry = less(self.g, old, a, b);
         for (i, j) in [(i, j), (j, i)] {
-            match self.g.is_zero(node) {
+            match self.g.is_zero(entry.node) {
                 true => self.rows[i].remove(&j),
                 false => self.rows[i].insert(j, entry),
             };
@@ -193,10 +190,8 @@ impl<'g> Elimination<'g> {
         }
         let mut factors = Vec::with_capacity(row.len());
         for &(j, entry) in &row {
-            let node = self.g.div(entry.node, pivot.node);
-            let moves = entry.moves || pivot.moves;
-            let factor = Entry { node, value: entry.value / pivot.value, moves };
-            let product = self.g.mul(node, own);
+            let factor = over(self.g, entry, pivot);
+            let product = self.g.mul(factor.node, own);
             self.z[j] = self.g.sub(self.z[j], product);
             factors.push(factor);
         }
@@ -207,47 +202,48 @@ impl<'g> Elimination<'g> {
         }
     }
 
-    /// Eliminates two velocities whose 2 × 2 block is regular.
+    /// Adds ½ (u, w) B⁻¹ (u, w) = (u w − ½ (c/b u² + a/b w²))/d of a block B = (a b; b c).
+    fn add_pair(&mut self, [u, w]: [Node; 2], [a, c]: [Entry; 2], d: Entry) {
+        let g = &mut *self.g;
+        let squares = [(c, u), (a, w)].map(|(factor, z)| {
+            let square = g.mul(z, z);
+            g.mul(factor.node, square)
+        });
+        let squares = g.add(squares[0], squares[1]);
+        let half = g.constant(0.5);
+        let (both, squares) = (g.mul(u, w), g.mul(half, squares));
+        let difference = g.sub(both, squares);
+        let ratio = g.div(difference, d.node);
+        self.kinetic = g.add(self.kinetic, ratio);
+    }
+
+    /// Eliminates two velocities by the entry b that couples them: their block (a b; b c) has
+    /// diagonal entries that are small beside it.
     fn eliminate_pair(&mut self, i: usize, j: usize) {
         let zero = Entry { node: self.g.zero(), value: 0.0, moves: false };
-        let of = |rows: &[BTreeMap<usize, Entry>], i: usize, j: usize| {
-            rows[i].get(&j).copied().unwrap_or(zero)
+        let of = |i: usize, j: usize| self.rows[i].get(&j).copied().unwrap_or(zero);
+        let (a, b, c) = (of(i, i), of(i, j), of(j, j));
+        let rows = [i, j].map(|k| self.take(k).into_iter().collect::<BTreeMap<usize, Entry>>());
+        // B (x, y) = (u, w) by x = (w − r u)/d and y = (u − a x)/b.
+        let r = over(self.g, c, b);
+        let d = less(self.g, b, a, r);
+        self.pivots.extend([(b.node, vec![i, j]), (d.node, vec![i, j])]);
+        let solved = |g: &mut Graph, [u, w]: [Entry; 2]| {
+            let right = less(g, w, r, u);
+            let x = over(g, right, d);
+            let right = less(g, u, a, x);
+            [x, over(g, right, b)]
         };
-        let [a, b, c] = [(i, i), (i, j), (j, j)].map(|(i, j)| of(&self.rows, i, j));
-        let first: BTreeMap<usize, Entry> = self.take(i).into_iter().collect();
-        let second: BTreeMap<usize, Entry> = self.take(j).into_iter().collect();
-        let det = {
-            let (ac, bb) = (self.g.mul(a.node, c.node), self.g.mul(b.node, b.node));
-            let moves = a.moves || b.moves || c.moves;
-            let value = a.value * c.value - b.value * b.value;
-            Entry { node: self.g.sub(ac, bb), value, moves }
-        };
-        self.pivots.push((det.node, vec![i, i, j, j]));
-        let (zi, zj) = (self.z[i], self.z[j]);
-        // B⁻¹ (u, w) with the block B = (a b; b c).
-        let solved = |g: &mut Graph, u: Entry, w: Entry| {
-            let entry = |g: &mut Graph, [p, u, q, w]: [Entry; 4]| {
-                let (pu, qw) = (g.mul(p.node, u.node), g.mul(q.node, w.node));
-                let difference = g.sub(pu, qw);
-                let value = (p.value * u.value - q.value * w.value) / det.value;
-                let moves = det.moves || u.moves || w.moves;
-                Entry { node: g.div(difference, det.node), value, moves }
-            };
-            [entry(g, [c, u, b, w]), entry(g, [a, w, b, u])]
-        };
-        let own = [zi, zj].map(|node| Entry { node, value: 0.0, moves: true });
-        let inner = solved(self.g, own[0], own[1]);
-        let product = self.g.dot(&[zi, zj], &inner.map(|entry| entry.node));
-        self.others = self.g.add(self.others, product);
-        let columns: Vec<usize> = first.keys().chain(second.keys()).copied().collect();
+        let own = [self.z[i], self.z[j]];
+        let s = over(self.g, a, b);
+        self.add_pair(own, [s, r], d);
         let columns: BTreeSet<usize> =
-            columns.into_iter().filter(|k| ![i, j].contains(k)).collect();
+            rows.iter().flat_map(|row| row.keys().copied()).filter(|&k| k != j).collect();
         let columns: Vec<usize> = columns.into_iter().collect();
-        let at = |k: usize| [&first, &second].map(|row| row.get(&k).copied().unwrap_or(zero));
+        let at = |k: usize| [0, 1].map(|of: usize| rows[of].get(&k).copied().unwrap_or(zero));
         for (place, &k) in columns.iter().enumerate() {
-            let [u, w] = at(k);
-            let factors = solved(self.g, u, w);
-            for (factor, own) in factors.into_iter().zip([zi, zj]) {
+            let factors = solved(self.g, at(k));
+            for (factor, own) in factors.into_iter().zip(own) {
                 let product = self.g.mul(factor.node, own);
                 self.z[k] = self.g.sub(self.z[k], product);
             }
@@ -258,4 +254,16 @@ impl<'g> Elimination<'g> {
             }
         }
     }
+}
+
+/// a − b c
+fn less(g: &mut Graph, a: Entry, b: Entry, c: Entry) -> Entry {
+    let product = g.mul(b.node, c.node);
+    let moves = a.moves || b.moves || c.moves;
+    Entry { node: g.sub(a.node, product), value: a.value - b.value * c.value, moves }
+}
+
+/// a/b
+fn over(g: &mut Graph, a: Entry, b: Entry) -> Entry {
+    Entry { node: g.div(a.node, b.node), value: a.value / b.value, moves: a.moves || b.moves }
 }

@@ -228,6 +228,7 @@ fn why_no_velocity(place: &str) -> &'static str {
         "the Hamiltonian" => {
             "a Hamiltonian is a function of positions and momenta: write the momentum"
         }
+        "the Lagrangian" => "a Lagrangian is a function of positions, velocities and the time",
         "a constraint" => {
             "a constraint is one on positions and momenta; one on velocities is `rolling NAME : EXPR = EXPR`"
         }
