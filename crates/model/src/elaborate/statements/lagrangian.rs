@@ -2,7 +2,7 @@
 //! follow from it, and primary constraints where its mass matrix is singular.
 
 use super::CheckedFormulas;
-use super::assemble::ModelLayout;
+use super::layout::ModelLayout;
 use super::quantities::FormulaLowering;
 use crate::elaborate::expression::{self, CheckedExpression, Depends, Ex, Kind, Storage};
 use crate::elaborate::functions::Function;

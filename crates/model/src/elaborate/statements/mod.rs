@@ -9,6 +9,7 @@ mod forces;
 mod formulas;
 mod initial;
 pub(super) mod lagrangian;
+mod layout;
 mod measures;
 mod parameters;
 mod quantities;
