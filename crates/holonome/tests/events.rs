@@ -279,13 +279,13 @@ fn a_stopped_run_goes_on_as_if_it_had_not_been_stopped() {
         hamiltonian dot(p, p)/2 + 9.81*q.y + q.x^2/2
         impact ground : q.y = 0 restitution 0.95
         event side : q.x = 0.3";
-    // Long enough to be stopped: a run is asked every 20 milliseconds.
+    // Long enough to be stopped, with so many samples: a run is asked every 20 milliseconds.
     for method in
         ["", "--method stormer-verlet-a --step 0.00002", "--method feedback:rk4 --step 0.0001"]
     {
         let options = options(&format!("--until 6 {method}"));
         let max_step = method.is_empty().then_some(1e-4);
-        let options = RunOptions { max_step, ..options };
+        let options = RunOptions { max_step, samples: Some(60_001), ..options };
         let whole = run(text.parse().unwrap(), options.clone()).unwrap();
         let folder = tempfile::tempdir().unwrap();
         let out = Some(folder.path().join("run"));
