@@ -5,7 +5,7 @@ use super::watch::Watch;
 use super::{Engine, Outcome};
 use crate::events::{Action, side, sign};
 use crate::failure::Failure;
-use crate::system::{GroupKind, all_finite};
+use crate::system::{GroupKind, Vectors, all_finite};
 use std::sync::Arc;
 
 /// Largest number of resets at one time: bodies in contact pass an impact on a few times.
@@ -106,28 +106,30 @@ impl Engine<'_> {
     fn set_state<E>(&mut self, watch: &mut Watch, rule: usize) -> Result<(), Failure<E>> {
         let state = &mut *self.state;
         let t = state.t;
-        watch.events.reset(rule, t, &mut state.x, &mut watch.work);
+        let mut x = state.x.clone();
+        watch.events.reset(rule, t, &mut x, &mut watch.work);
         let event = || watch.events.rules()[rule].name.clone();
-        if !all_finite(&state.x) {
+        if !all_finite(&x) {
             let quantity = format!("the state after event {}", event());
             return Err(Failure::NonFinite { t, step: state.step, quantity });
         }
         let (system, invariants) = (self.system, self.system.invariants());
-        let mut before = std::mem::take(&mut state.values);
         let mut values = vec![0.0; invariants.count];
         let mut jacobian = vec![0.0; invariants.nonzeros()];
         self.work.resize(self.work.len().max(system.work_len()), 0.0);
-        system.invariant_values(t, &state.x, &mut values, &mut self.work);
-        system.invariant_jacobian(t, &state.x, &mut jacobian, &mut self.work);
+        system.invariant_values(t, &x, &mut values, &mut self.work);
+        system.invariant_jacobian(t, &x, &mut jacobian, &mut self.work);
+        let lengths = lengths(system.vectors(), [&state.x, &x]);
         let terms = |row: usize| {
             let entries = invariants.row(row).entries();
-            entries.map(|(p, column)| (jacobian[p] * state.x[column]).abs()).sum::<f64>()
+            entries.map(|(p, column)| jacobian[p].abs() * lengths[column]).sum::<f64>()
         };
         for group in &invariants.groups {
             let is_imposed = matches!(group.kind, GroupKind::Constraint | GroupKind::Hidden);
             for (row, _) in group.members.rows().filter(|_| is_imposed && !group.monitored_only) {
-                let residual = values[row].abs();
-                if residual > OFF_THE_SET * terms(row).max(before[row].abs()) {
+                // A method that does not hold a constraint was off it before.
+                let (residual, before) = (values[row].abs(), state.values[row].abs());
+                if residual > OFF_THE_SET * terms(row) + 2.0 * before {
                     let constraint = group.name.clone();
                     return Err(Failure::OffTheSet { t, event: event(), constraint, residual });
                 }
@@ -135,21 +137,33 @@ impl Engine<'_> {
         }
         let target = Arc::make_mut(&mut state.target);
         for row in invariants.constraints..invariants.count {
-            let size = terms(row) + values[row].abs() + before[row].abs();
-            if (values[row] - before[row]).abs() > UNCHANGED * size {
+            let before = state.values[row];
+            let size = terms(row) + values[row].abs() + before.abs();
+            if (values[row] - before).abs() > UNCHANGED * size {
                 target[row] = values[row];
             }
         }
         for (drift, group) in state.drift.iter_mut().zip(&invariants.groups) {
             drift.now = group.drift(&values, target);
         }
-        std::mem::swap(&mut before, &mut values);
-        state.values = before;
+        (state.x, state.values) = (x, values);
         state.memory.fill(0.0);
         state.first_stage.known = false;
         state.before_end = None;
         Ok(())
     }
+}
+
+/// For each component, the length of the vector to which it belongs: the largest at two states.
+fn lengths(vectors: &Vectors, states: [&[f64]; 2]) -> Vec<f64> {
+    let mut lengths = vec![0.0; states[0].len()];
+    for vector in 0..vectors.count() {
+        let components = vectors.components_of(vector);
+        let length = |x: &[f64]| x[components.clone()].iter().map(|x| x * x).sum::<f64>().sqrt();
+        let largest = states.map(length).into_iter().fold(0.0, f64::max);
+        lengths[components].fill(largest);
+    }
+    lengths
 }
 
 /// True if a rate is more than the rounding of what it was before.
