@@ -261,7 +261,6 @@ impl Engine<'_> {
     ) -> bool {
         let (n, first) = (self.x1.len(), self.state.step);
         let multipliers = if with_multipliers { self.map.multiplier_count() } else { 0 };
-        let looped = StepLoop { map: self.map, blocks, h: fixed.h, t0: self.plan.t0 };
         let after = &fixed.samples[self.state.next_sample..];
         // At most as many outputs as steps: a search among all of a long run takes longer than a
         // step.
@@ -282,26 +281,7 @@ impl Engine<'_> {
         {
             kept.resize(after.len() * len, 0.0);
         }
-        let BlockOutputs { x, starts, memories, .. } = kept;
-        self.innovation = 0.0;
-        let outputs = Outputs { after, x, stride, memory: memories, starts };
-        let (memory, scales) = (&mut self.memory, &mut self.scales.carried);
-        let carry = Carry {
-            memory,
-            scales,
-            innovation: &mut self.innovation,
-            cost: &mut kept.cost,
-            outputs,
-        };
-        let rest = (&mut self.work[..], false);
-        let StepState { x, memory, scales, .. } = &*self.state;
-        let begun = Some(StepStart { x, memory, scales: &scales.carried });
-        let steps = first..first + count;
-        if kept
-            .repairs
-            .steps(looped, steps, (&mut self.x1, begun), carry, &mut self.largest, rest)
-            .is_err()
-        {
+        if !self.steps_keeping(fixed, blocks, count, (after, stride)) {
             return false;
         }
         if multipliers > 0 {
@@ -314,37 +294,37 @@ impl Engine<'_> {
     /// if all of them have a result.
     fn watched_steps(&mut self, fixed: &FixedSteps, blocks: &dyn Blocks, count: u64) -> bool {
         let (n, first) = (self.x1.len(), self.state.step);
-        let looped = StepLoop { map: self.map, blocks, h: fixed.h, t0: self.plan.t0 };
         let kept = &mut self.outputs;
         kept.cost = Cost::default();
         kept.t.clear();
         kept.x.resize(count as usize * n, 0.0);
-        kept.after.clear();
-        kept.after.extend(first + 1..=first + count);
+        let mut after = std::mem::take(&mut kept.after);
+        after.clear();
+        after.extend(first + 1..=first + count);
+        let made = self.steps_keeping(fixed, blocks, count, (&after, n));
+        self.outputs.after = after;
+        made
+    }
+
+    /// Make `count` steps in loops from x₁, which is the state, and keep the states `after` some of
+    /// them, for which there is room; true if all of them have a result.
+    fn steps_keeping(
+        &mut self,
+        fixed: &FixedSteps,
+        blocks: &dyn Blocks,
+        count: u64,
+        (after, stride): (&[u64], usize),
+    ) -> bool {
+        let looped = StepLoop { map: self.map, blocks, h: fixed.h, t0: self.plan.t0 };
         self.innovation = 0.0;
-        let BlockOutputs { x, after, .. } = kept;
-        let outputs = Outputs { after, x, stride: n, memory: &mut [], starts: &mut [] };
+        let BlockOutputs { x, starts, memories, repairs, cost, .. } = &mut self.outputs;
+        let outputs = Outputs { after, x, stride, memory: memories, starts };
         let (memory, scales) = (&mut self.memory, &mut self.scales.carried);
-        let carry = Carry {
-            memory,
-            scales,
-            innovation: &mut self.innovation,
-            cost: &mut kept.cost,
-            outputs,
-        };
-        let StepState { x, memory, scales, .. } = &*self.state;
+        let carry = Carry { memory, scales, innovation: &mut self.innovation, cost, outputs };
+        let StepState { x, memory, scales, step: first, .. } = &*self.state;
         let begun = Some(StepStart { x, memory, scales: &scales.carried });
-        let steps = first..first + count;
-        let rest = (&mut self.work[..], false);
-        let made = kept.repairs.steps(
-            looped,
-            steps,
-            (&mut self.x1, begun),
-            carry,
-            &mut self.largest,
-            rest,
-        );
-        made.is_ok()
+        let (steps, rest) = (*first..first + count, (&mut self.work[..], false));
+        repairs.steps(looped, steps, (&mut self.x1, begun), carry, &mut self.largest, rest).is_ok()
     }
 
     /// Put the multipliers at x₁, with which `state` begins, behind it, as a loop computes them;

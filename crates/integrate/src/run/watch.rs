@@ -83,8 +83,7 @@ impl<'a> Watch<'a> {
     /// True if something happens to a function within a step of the length `h` from `start` to
     /// `end`: it may cross zero there, or it is undefined.
     pub(super) fn is_suspected(&self, memories: &[EventMemory], h: f64) -> bool {
-        let functions = memories.iter().enumerate();
-        functions.into_iter().any(|(rule, memory)| {
+        memories.iter().enumerate().any(|(rule, memory)| {
             let bend = Bend::of(memory, rule, (&self.start, &self.end));
             bend.crosses(h) || bend.dips(h) || self.end.g[rule].is_nan() || memory.side == 0
         })
