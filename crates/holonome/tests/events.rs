@@ -6,7 +6,9 @@
 mod common;
 
 use common::{Finished, options, run};
-use holonome::{Control, Error, EventTable, Problem, Resumed, RunOptions, Simulation, prepare};
+use holonome::{
+    Control, Error, EventTable, Flow, Problem, Resumed, RunOptions, Simulation, prepare,
+};
 
 /// One method of each kind: adaptive, explicit, compiled collocation, series, splitting, implicit,
 /// projected; with the error that its tolerance or step leaves over some periods.
@@ -224,6 +226,42 @@ fn a_start_at_zero_and_roots_of_even_order_are_none() {
         assert_near(&table(&run, "twice").t, &[twice[0], twice[1]], 1e-5, method);
         assert_eq!(table(&run, "third").number, [3], "{method}");
     }
+}
+
+#[test]
+fn flows_and_their_derivatives_end_at_no_event() {
+    let text = "
+        coordinate q = 1
+        momentum p of q = 0
+        hamiltonian p^2/2 + q^2/2
+        event turns : q = 0 falling : p -> -p";
+    let options = options("--until 3 --method gauss4 --step 0.1");
+    let mut flow = Flow::new(&text.parse().unwrap(), options.clone()).unwrap();
+    let refused = flow.apply_with_derivative(&mut [1.0, 0.0]).err().unwrap().to_string();
+    assert!(refused.contains("through no event"), "{refused}");
+    let stops = text.replace("p -> -p", "stop");
+    let mut flow = Flow::new(&stops.parse().unwrap(), options).unwrap();
+    let refused = flow.apply(&mut [1.0, 0.0]).unwrap_err().to_string();
+    assert!(refused.contains("an event stops it at t = 1.57"), "{refused}");
+}
+
+#[test]
+fn rates_that_have_no_formula_are_done_without() {
+    // Templated, where the rate of a momentum is known nowhere: each crossing counts once, also where
+    // another event sets the state at its time.
+    let text = "
+        size n = 3000
+        coordinate q[i in 1..n] = 1
+        momentum p[i] of q = 0
+        hamiltonian sum(i in 1..n : p[i]^2 + q[i]^2)/2
+        event turns : p[1] = 0
+        event zero : q[2] = 0
+        event kick : q[3] = 0 falling : p[3] -> 1.5*p[3]";
+    let run = finished(text, "--until 10 --method gauss8 --step 0.1");
+    let pi = std::f64::consts::PI;
+    assert_near(&table(&run, "turns").t, &[pi, 2.0 * pi, 3.0 * pi], 1e-9, "");
+    assert_near(&table(&run, "zero").t, &[0.5 * pi, 1.5 * pi, 2.5 * pi], 1e-9, "");
+    assert_near(&table(&run, "kick").t, &[0.5 * pi, 2.5 * pi], 1e-9, "");
 }
 
 #[test]

@@ -140,7 +140,11 @@ impl Derivative {
             Outcome::ClaimFailed => {
                 Err(unstored(claim_fails(&simulation.plan, &simulation.groups, state)))
             }
-            _ => Ok(()),
+            Outcome::Event | Outcome::Reset => Err(Error::option(format!(
+                "a derivative of a flow goes through no event that stops it or sets the state, and one comes at t = {}: leave it out of the model, or end the flow before",
+                simulation.plan.clock(state.t)
+            ))),
+            Outcome::Finished | Outcome::Stopped => Ok(()),
         }
     }
 }

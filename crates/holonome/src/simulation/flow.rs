@@ -9,7 +9,7 @@ use crate::options::RunOptions;
 use crate::problem::Problem;
 use crate::starts::Checks;
 use holonome_integrate::plan::{Plan, Stepping};
-use holonome_integrate::run::FlowScratch;
+use holonome_integrate::run::{FlowScratch, Outcome};
 use holonome_words::option;
 use rayon::prelude::*;
 
@@ -304,7 +304,12 @@ impl Map<'_> {
             without: &|state| without_failed(problem, options, groups, state),
         };
         let outcome = running.run(plan, state, &mut NoObserver);
-        outcome.map_err(unstored)?;
+        if outcome.map_err(unstored)? == Outcome::Event {
+            return Err(Error::option(format!(
+                "a flow ends at its time, and an event stops it at t = {}: run the model, or leave the `stop` out",
+                plan.clock(state.t)
+            )));
+        }
         x.copy_from_slice(&state.x);
         Ok(())
     }

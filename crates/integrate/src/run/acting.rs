@@ -3,7 +3,7 @@
 
 use super::watch::Watch;
 use super::{Engine, Outcome};
-use crate::events::{Action, side, sign};
+use crate::events::{Action, EventMemory, side, sign};
 use crate::failure::Failure;
 use crate::system::{GroupKind, Vectors, all_finite};
 use std::sync::Arc;
@@ -78,8 +78,10 @@ impl Engine<'_> {
         }
         for (rule, memory) in self.state.events.iter_mut().enumerate() {
             let (g, rate) = (watch.start.g[rule], watch.start.rates[rule]);
-            match side(g, memory.rounding() + watch.blur * before[rule].abs()) {
+            match side(g, rounding(memory, watch.blur, before[rule])) {
                 Some(side) => memory.side = side,
+                // Where it goes is seen at the end of the next step, and no event.
+                None if came[rule] && rate.is_nan() => memory.side = 0,
                 None if came[rule] && is_moving(rate, before[rule]) => memory.side = sign(rate),
                 None => {}
             }
@@ -96,7 +98,7 @@ impl Engine<'_> {
         let memory = &self.state.events[rule];
         let (g, rate) = (watch.start.g[rule], watch.start.rates[rule]);
         watch.events.rules()[rule].crossing.leaves(memory.side)
-            && side(g, memory.rounding() + watch.blur * before[rule].abs()).is_none()
+            && side(g, rounding(memory, watch.blur, before[rule])).is_none()
             && sign(rate) == -memory.side
             && is_moving(rate, before[rule])
     }
@@ -164,6 +166,12 @@ fn lengths(vectors: &Vectors, states: [&[f64]; 2]) -> Vec<f64> {
         lengths[components].fill(largest);
     }
     lengths
+}
+
+/// Distance from zero that is rounding where an event was found: also that of its time, in so far as
+/// the rate is known.
+fn rounding(memory: &EventMemory, blur: f64, rate: f64) -> f64 {
+    memory.rounding() + if rate.is_nan() { 0.0 } else { blur * rate.abs() }
 }
 
 /// True if a rate is more than the rounding of what it was before.
