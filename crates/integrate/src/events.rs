@@ -4,6 +4,7 @@
 //! it than its rounding. A start at a zero is no event, and a root of even order is none.
 
 use crate::exact;
+use holonome_arithmetic::Real;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::sync::Arc;
 
@@ -87,6 +88,18 @@ pub trait Events: Sync {
 
     /// Set `x` to the state after event `event` at t.
     fn reset(&self, event: usize, t: f64, x: &mut [f64], work: &mut [f64]);
+}
+
+/// Side of zero, +1 or −1, on which an event's function has been, after a step of the length `h` at
+/// the end of which it has this value and rate; 0 if it may have left it within the step, or before.
+///
+/// A function that touches zero within a step and is convex there, seen from zero, lies above its
+/// tangent at the end, so that this crosses zero within the step. A rate that is not known is NaN,
+/// and tells nothing.
+pub fn side_kept<R: Real>(side: R, value: R, rate: R, h: R) -> R {
+    let zero = side.constant(0.0);
+    let away = zero.larger(side * (rate * h));
+    R::select(zero.less(side * value - away), side, zero)
 }
 
 /// An event as it is recorded.

@@ -19,7 +19,7 @@ use holonome_model::graph::op::Unary;
 use holonome_model::graph::{Graph, Input, Node};
 use holonome_model::syntax::diagnostic::Diagnostic;
 use holonome_model::syntax::span::Span;
-use holonome_model::treatment::Field;
+use holonome_model::treatment::{Field, Watched};
 use holonome_words::option;
 use impact::Impacts;
 pub use log::EventTable;
@@ -105,6 +105,25 @@ impl Doings {
     }
 }
 
+/// `field` with the functions of the events of a problem, which loops of its steps watch.
+///
+/// # Errors
+/// If an event needs what the field does not know, or the options name none.
+pub(crate) fn watched(
+    problem: &Problem,
+    field: &Field,
+    options: &RunOptions,
+) -> Result<Field, Error> {
+    let model = &problem.model;
+    refuse_unknown(problem, Some(field), options)?;
+    let mut source = Source::new(model, Some(field));
+    let functions = source.functions(model);
+    let rates = source.rates(&functions, model);
+    let pairs = functions.into_iter().zip(rates);
+    let watched = pairs.map(|(value, rate)| Watched { value, rate }).collect();
+    Ok(Field { graph: source.graph, watched, ..field.clone() })
+}
+
 /// Compile the events of a problem; `None` if it has none. `field` is that of the motion, if it is
 /// unrolled.
 ///
@@ -123,9 +142,7 @@ pub(crate) fn compile(
     }
     let rules = rules(model, options)?;
     let mut source = Source::new(model, field);
-    let events = model.events.iter();
-    let functions: Vec<Node> =
-        events.flat_map(|event| source.unroll(&event.quantity.functional)).collect();
+    let functions = source.functions(model);
     let rates = source.rates(&functions, model);
     let terms: Vec<Node> = functions.iter().map(|&of| source.terms(of, &vectors.vectors)).collect();
     let doings = Doings::of(model, &functions, &mut source);
@@ -176,6 +193,12 @@ impl<'a> Source<'a> {
         };
         let (following, degrees) = (model.following(), model.degrees());
         Source { graph, field, velocities, accelerations, following, degrees }
+    }
+
+    /// Functions of a model's events.
+    fn functions(&mut self, model: &Model) -> Vec<Node> {
+        let events = model.events.iter();
+        events.flat_map(|event| self.unroll(&event.quantity.functional)).collect()
     }
 
     fn unroll(&mut self, functional: &Functional) -> Vec<Node> {

@@ -550,14 +550,14 @@ impl map::Blocks for CollocationSteps {
         largest: &mut [f64],
         work: &mut [f64],
     ) -> bool {
-        let Carry { memory, scales, innovation, cost, mut outputs } = carry;
+        let Carry { memory, scales, innovation, sides, cost, mut outputs } = carry;
         if !self.follows(memory) {
             return false;
         }
         let (stages, n) = (&self.stages, x.len());
         let (collocation, vectors) = (stages.collocation, &stages.vectors);
         let (state, work) = work.split_at_mut(self.settle.len() + 2 * n);
-        self.settle.enter(x, (scales, largest.len()), first, state);
+        self.settle.enter(x, (scales, largest.len(), sides), first, state);
         let (numbers, work) = stages.split(work);
         stages.recall(&Memory::of(collocation, vectors, memory), numbers);
         stages.give(From::End, self.stop, numbers);
@@ -585,7 +585,11 @@ impl map::Blocks for CollocationSteps {
         take_out(x, memory, state, numbers);
         outputs.keep(first + count, x, memory);
         cost.add(&spent);
-        self.settle.leave(state, count, x, (scales, innovation, cost), largest)
+        self.settle.leave(state, count, x, (scales, innovation, cost), (largest, sides))
+    }
+
+    fn watched(&self) -> usize {
+        self.settle.sides
     }
 }
 

@@ -6,6 +6,7 @@ use super::march::{self, Judging};
 use super::mending::Mend;
 use super::monitoring::Monitoring;
 use super::settling::Settling;
+use super::watching::Watching;
 use super::whole_step::Ingredients;
 use holonome_integrate::controller::slots::Slots;
 use holonome_integrate::plan::{AdaptiveSteps, FixedSteps, Plan};
@@ -25,8 +26,10 @@ use std::ops::Range;
 pub struct Repeated {
     pub(super) kernel: Bound,
     pub(super) monitoring: Monitoring,
-    /// Length of (x, largest deviations, carried numbers, number of the step).
+    /// Length of (x, largest deviations, sides of events, carried numbers, number of the step).
     pub(super) len: usize,
+    /// Number of sides of events.
+    pub(super) sides: usize,
     /// Length of the carried scales of the vectors.
     pub(super) carried: usize,
     pub(super) evaluations: u64,
@@ -47,7 +50,8 @@ pub(super) fn repeated_tape(
     let (nodes, groups) = Monitoring::of(field).deviations(&mut first, &delta);
     let roots = [&first.field[..], &nodes].concat();
     let first = Formula::new(&first.graph, &roots);
-    ingredients.repeated(&first, (&groups, field.groups.len()), settling, targets)
+    let watching = Watching::new(field);
+    ingredients.repeated(&first, (&groups, field.groups.len()), &watching, (settling, targets))
 }
 
 impl Repeated {
@@ -63,6 +67,7 @@ impl Repeated {
             kernel: Bound::new(&tape, &[parameters, &[fixed.h, plan.t0]].concat()),
             monitoring: Monitoring::of(field),
             len: tape.outputs.len(),
+            sides: field.watched.len(),
             carried: ingredients.kept.carried(&ingredients.vectors.vectors),
             evaluations: ingredients.scheme.evaluations()[0],
             mend: Mend::of(plan, field),
@@ -86,18 +91,25 @@ impl Repeated {
         (1 + KEPT_STATES) * self.len + self.kernel.work_len()
     }
 
+    /// Places of the sides of events and of the carried scales in the state of the loop.
+    fn places(&self, dimension: usize, groups: usize) -> (Range<usize>, Range<usize>) {
+        let sides = dimension + groups..dimension + groups + self.sides;
+        let carried = sides.end..sides.end + self.carried;
+        (sides, carried)
+    }
+
     /// Set the state of the loop before step `first`, with `groups` groups of invariants.
     pub(super) fn enter(
         &self,
         x: &[f64],
-        (scales, groups): (&[f64], usize),
+        (scales, groups, known): (&[f64], usize, &[f64]),
         first: u64,
         state: &mut [f64],
     ) {
-        let n = x.len();
+        let (n, (sides, carried)) = (x.len(), self.places(x.len(), groups));
         state[..n].copy_from_slice(x);
-        state[n..n + groups].fill(0.0);
-        let carried = n + groups..n + groups + self.carried;
+        state[n..sides.end].fill(0.0);
+        state[sides.start..sides.start + known.len()].copy_from_slice(known);
         state[carried.clone()].copy_from_slice(&scales[..self.carried]);
         let mut rest = state[carried.end..self.len].iter_mut();
         if self.mend.is_some()
@@ -117,10 +129,11 @@ impl Repeated {
         count: u64,
         x: &mut [f64],
         (scales, innovation, cost): (&mut [f64], &mut f64, &mut Cost),
-        largest: &mut [f64],
+        (largest, kept): (&mut [f64], &mut [f64]),
     ) -> bool {
         let (n, groups) = (x.len(), largest.len());
-        let carried = n + groups..n + groups + self.carried;
+        let (sides, carried) = self.places(n, groups);
+        kept.copy_from_slice(&state[sides.start..sides.start + kept.len()]);
         let unsettled = if self.mend.is_some() { state[carried.end] } else { 0.0 };
         scales.copy_from_slice(&state[carried]);
         x.copy_from_slice(&state[..n]);
@@ -159,11 +172,17 @@ impl Blocks for Repeated {
         work: &mut [f64],
     ) -> bool {
         let (states, work) = work.split_at_mut((1 + KEPT_STATES) * self.len);
-        self.enter(x, (carry.scales, largest.len()), first, &mut states[..self.len]);
+        let begun = (&*carry.scales, largest.len(), &*carry.sides);
+        self.enter(x, begun, first, &mut states[..self.len]);
         let places = LoopPlaces { len: self.len, x: 0..x.len(), carried: 0..0, start: 0..0 };
-        let Carry { scales, innovation, cost, mut outputs, .. } = carry;
+        let Carry { scales, innovation, sides, cost, mut outputs, .. } = carry;
         outputs.along(first..first + count, (states, &places), &[], (self, work));
-        self.leave(&states[..self.len], count, x, (scales, innovation, cost), largest)
+        let found = (largest, sides);
+        self.leave(&states[..self.len], count, x, (scales, innovation, cost), found)
+    }
+
+    fn watched(&self) -> usize {
+        self.sides
     }
 }
 

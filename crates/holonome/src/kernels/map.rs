@@ -131,7 +131,8 @@ impl<'a> StepSource<'a> {
         let (adaptive, settling) = (plan.stepping.adaptive()?, &self.settling()?);
         let (control, mend) = (fixed_point::facts(collocation).control?, settling.mend());
         let weights = Mend::kept(mend, plan).weights;
-        let slots = Slots::new(false, weights, &vectors.vectors, settling.groups());
+        let groups = (settling.groups(), settling.watching.count());
+        let slots = Slots::new((false, weights), &vectors.vectors, groups);
         let judging = Judging { slots, control, monitoring: Monitoring::of(field), mend };
         let (slots, known) = (&judging.slots, parameters.len());
         let of = AttemptLoop { slots, control, vectors, parameters: known, settling, targets };

@@ -133,7 +133,8 @@ impl Ingredients<'_> {
             }
             Recorded::Taylor(_) | Recorded::Iterated(_) => false,
         };
-        Slots::new(first, self.kept.weights, &self.vectors.vectors, settling.groups())
+        let groups = (settling.groups(), settling.watching.count());
+        Slots::new((first, self.kept.weights), &self.vectors.vectors, groups)
     }
 
     /// Tape of one of many attempts: a map of the loop's state to itself. F₀ of the rows that are
@@ -467,6 +468,12 @@ impl AttemptLoop<'_> {
                 after[slot] = Value::select(verdict.accepted, value, before[slot]);
             }
             self.record_drift(r, &mut after, &settled, (verdict.accepted, t1));
+            let sides = nodes(&before[slots.sides.clone()]);
+            let at_end = (t1.node(), &settled.x[..], length);
+            let kept = r.nodes(|g| settling.watching.at(g, at_end, &sides));
+            for (slot, side) in slots.sides.clone().zip(r.values(&kept)) {
+                after[slot] = Value::select(verdict.accepted, side, before[slot]);
+            }
             self.go_on(r, &mut after, &trial, t1, &verdict);
             after.truncate(slots.changed());
             let goes_on = after[slots.status].at_most(r.constant(Status::Idle.number())).node();

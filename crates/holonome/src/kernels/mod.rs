@@ -24,6 +24,7 @@ mod tangents;
 mod taylor;
 mod tracing;
 mod vectors;
+mod watching;
 mod whole_step;
 
 pub use bound::{Bound, Parametric, Quantities, WideBound, compile_parts, compile_rows};
@@ -40,6 +41,7 @@ pub use system::{CompiledSystem, ParametricEvents, UnrolledParts, WideRates};
 pub use tangents::TangentSteps;
 pub(crate) use taylor::Taylor;
 pub use vectors::StateVectors;
+pub use watching::Watching;
 pub use whole_step::single_step;
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use super::formula::Formula;
 use super::mending::{Mend, Mending};
 use super::monitoring::{Monitoring, group as group_of, kind as kind_of};
 use super::vectors::StateVectors;
+use super::watching::Watching;
 use holonome_arithmetic::Real;
 use holonome_integrate::scales::Vectors;
 use holonome_integrate::terms::{TermsOfRow, first_momentum, floor_of, has_loss};
@@ -28,6 +29,8 @@ pub struct Settling {
     /// Group of every member.
     members: Vec<usize>,
     groups: usize,
+    /// Functions of events, which loops of attempts watch.
+    pub(super) watching: Watching,
 }
 
 /// Settled state as nodes.
@@ -54,8 +57,16 @@ impl Settling {
         let mut roots = monitored.invariants.clone();
         roots.extend(nodes);
         let monitor = Arc::new(Formula::new(&monitored.graph, &roots));
-        let (constraints, groups) = (field.constraints, field.groups.len());
-        Settling { mending, monitor, dimension: n, rows: m, constraints, members, groups }
+        Settling {
+            mending,
+            monitor,
+            dimension: n,
+            rows: m,
+            constraints: field.constraints,
+            members,
+            groups: field.groups.len(),
+            watching: Watching::new(field),
+        }
     }
 
     /// These formulas without the mending.

@@ -181,5 +181,6 @@ fn along_tangents(field: &Field, moving: &Range<usize>) -> Field {
         jacobian: Vec::new(),
         constraints: 0,
         groups: Vec::new(),
+        watched: Vec::new(),
     }
 }

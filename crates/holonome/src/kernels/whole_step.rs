@@ -7,6 +7,7 @@ use super::settling::Settling;
 use super::taylor::Taylor;
 use super::tracing::TracingSpace;
 use super::vectors::StateVectors;
+use super::watching::Watching;
 use holonome_integrate::controller::{Measured, Yardstick, error_norm};
 use holonome_integrate::fixed_point;
 use holonome_integrate::scales::{Kept, advance, lagged_errors};
@@ -130,11 +131,11 @@ impl Ingredients<'_> {
         }
     }
 
-    /// Tape of one of many equal steps: a map of (x, largest deviations, carried numbers, number of
-    /// the step) to itself. The step and the start time are parameters after the others. `first`
+    /// Tape of one of many equal steps: a map of (x, largest deviations, sides of events, carried
+    /// numbers, number of the step) to itself. The step and the start time are parameters after the others. `first`
     /// computes X and then the deviations of members of the `count` groups, whose numbers are
-    /// `groups`, both at the start of the step, where they share common parts. `settling` treats
-    /// the result, with the targets F₀ in parameters from number `targets` on.
+    /// `groups`, both at the start of the step, where they share common parts; there `watching` looks
+    /// at the functions of events. `settling` treats the result, with the targets F₀ in parameters from number `targets` on.
     ///
     /// If results are treated, the carried numbers are the scales of the vectors and the largest
     /// [`Mended::unsettled`]. The number of the step is there only if something depends on the
@@ -143,29 +144,34 @@ impl Ingredients<'_> {
         &self,
         first: &Formula,
         (groups, count): (&[usize], usize),
-        settling: Option<&Settling>,
-        targets: usize,
+        watching: &Watching,
+        (settling, targets): (Option<&Settling>, usize),
     ) -> Tape {
-        let n = self.dimension;
+        let (n, sides) = (self.dimension, watching.count());
         let mend = settling.and_then(|settling| Some((settling, settling.mending.as_deref()?)));
-        let counts = first.reads_time() || mend.is_some_and(|(_, mend)| mend.formula.reads_time());
+        let counts = first.reads_time()
+            || watching.reads_time()
+            || mend.is_some_and(|(_, mend)| mend.formula.reads_time());
         let carried = if mend.is_some() { self.kept.carried(&self.vectors.vectors) + 1 } else { 0 };
         let mut space = TracingSpace::new(self.field);
         let g = &mut space.graph;
         let x = self.states(g);
         let (h, t0) = (g.parameter(self.parameters), g.parameter(self.parameters + 1));
         let one = g.one();
-        let number = if counts { g.state(n + count + carried) } else { g.zero() };
+        let behind = n + count + sides;
+        let number = if counts { g.state(behind + carried) } else { g.zero() };
         let next = g.add(number, one);
         let (t, t1) = (g.fma(number, h, t0), g.fma(next, h, t0));
         let mut known = first.at(g, t, &x);
         let deviations = known.split_off(n);
-        let len = n + count + carried + usize::from(counts);
+        let known_sides: Vec<Node> = (n + count..behind).map(|k| g.state(k)).collect();
+        let kept_sides = watching.at(g, (t, &x, h), &known_sides);
+        let len = behind + carried + usize::from(counts);
         let (mut x1, k) = self.equal_step(&mut space, StepFrom { t, h, x: &x }, known, len);
         let mut carry = Vec::new();
         if let Some((settling, mend)) = mend {
             let carried: Vec<Node> =
-                (0..carried).map(|k| space.graph.state(n + count + k)).collect();
+                (0..carried).map(|k| space.graph.state(behind + k)).collect();
             let (largest, carried) = carried.split_last().expect("the last of them is no scale");
             carry = self.equal_step_scales(&mut space, h, &k, &x1, carried);
             let g = &mut space.graph;
@@ -179,12 +185,12 @@ impl Ingredients<'_> {
         for (&deviation, &group) in deviations.iter().zip(groups) {
             largest[group] = g.largest(deviation, largest[group]);
         }
-        let mut outputs = [x1, largest, carry].concat();
+        let mut outputs = [x1, largest, kept_sides, carry].concat();
         if counts {
             outputs.push(next);
         }
-        let behind = if matches!(self.scheme, Recorded::Iterated(_)) { 2 * n } else { 0 };
-        Tape::of_fused(g, &outputs, len + behind, self.parameters + 2)
+        let stages = if matches!(self.scheme, Recorded::Iterated(_)) { 2 * n } else { 0 };
+        Tape::of_fused(g, &outputs, len + stages, self.parameters + 2)
     }
 
     /// Scales after an equal step.

@@ -264,7 +264,12 @@ impl<'a> Compiler<'a> {
         let method = &options.method;
         let vectors = StateVectors::of(&problem.model);
         let near = stays_near(method, problem, &vectors);
-        let form = Form::of(problem, method, options.gain.as_ref(), near)?;
+        let mut form = Form::of(problem, method, options.gain.as_ref(), near)?;
+        if let Form::Unrolled(field) = &mut form
+            && !problem.model.events.is_empty()
+        {
+            *field = Arc::new(events::watched(problem, field, options)?);
+        }
         let settings = settings(options, in_lanes)?;
         Ok(Compiler { problem, options, method, settings, vectors, form, near })
     }

@@ -251,8 +251,8 @@ impl EqualSteps for ProgramLanes {
         work: &mut [f64],
     ) {
         let carried = &mut carry.carried[..self.looped()];
-        let residuals =
-            bound.many.iterate(steps, Lanes { x, carried, largest, starts: &mut [] }, work);
+        let lanes = Lanes { x, carried, largest, sides: &mut [], starts: &mut [] };
+        let residuals = bound.many.iterate(steps, lanes, work);
         for (missed, residual) in carry.missed.iter_mut().zip(residuals) {
             *missed = !matches!(
                 residual.partial_cmp(&1.0),
@@ -275,7 +275,8 @@ impl EqualSteps for ProgramLanes {
         let blocks = single.blocks().ok_or(NoResult)?;
         let looped = StepLoop { map: single, blocks, h: fixed.h, t0 };
         let (innovation, outputs) = (&mut 0.0, Outputs::default());
-        let carry = Carry { memory: one.carried, scales: &mut [], innovation, cost, outputs };
+        let (memory, sides) = (one.carried, &mut []);
+        let carry = Carry { memory, scales: &mut [], innovation, sides, cost, outputs };
         let count = steps.end - steps.start;
         repairs.steps(looped, steps, (one.x, None), carry, one.largest, (work, count > 1))
     }
@@ -308,6 +309,7 @@ impl EqualSteps for ProgramLanes {
                 x: &mut x,
                 carried: &mut carried,
                 largest: &mut largest,
+                sides: &mut [],
                 starts: &mut starts,
             };
             let residuals = bound.many.iterate(step..step + 1, trial, work);

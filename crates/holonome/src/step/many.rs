@@ -43,6 +43,8 @@ pub struct LaneRows {
     pub x: Range<usize>,
     /// Largest deviations.
     pub largest: Range<usize>,
+    /// Sides of the functions of events.
+    sides: Range<usize>,
     /// Largest residual, in units of the allowed one.
     pub residual: usize,
     /// Numbers carried from step to step.
@@ -64,11 +66,23 @@ impl LaneRows {
         };
         let (unknowns, updates) = (next(swept), next(if swept > 0 { UPDATES } else { 0 }));
         let (x, largest) = (next(of.trace.x.len()), next(of.monitored_count()));
+        let sides = next(of.field.watched.len());
         let residual = next(1).start;
         let (carried, starts) = (next(of.trace.carried.len()), next(of.trace.multipliers.0.len()));
         let references = next(references);
         let number = counts.then_some(end);
-        LaneRows { unknowns, updates, x, largest, residual, carried, starts, references, number }
+        LaneRows {
+            unknowns,
+            updates,
+            x,
+            largest,
+            sides,
+            residual,
+            carried,
+            starts,
+            references,
+            number,
+        }
     }
 
     /// Number of rows.
@@ -168,6 +182,8 @@ pub struct Lanes<'a> {
     pub carried: &'a mut [f64],
     /// Largest deviations, an output.
     pub largest: &'a mut [f64],
+    /// Sides of the functions of events; empty if they are not watched.
+    pub sides: &'a mut [f64],
     /// Multipliers at the start of the last step, an output; empty if they are not wanted.
     pub starts: &'a mut [f64],
 }
@@ -374,7 +390,8 @@ impl Many {
         let mut largest = vec![0.0; self.tapes.rows.largest.len()];
         let mut work = vec![0.0; self.work_len()];
         let carried = &mut memory[..self.tapes.rows.carried.len()];
-        let lanes = Lanes { x: &mut x, carried, largest: &mut largest, starts: &mut [] };
+        let largest = &mut largest;
+        let lanes = Lanes { x: &mut x, carried, largest, sides: &mut [], starts: &mut [] };
         self.iterate(pilot.steps..pilot.steps + TRIAL_STEPS, lanes, &mut work)
             .iter()
             .all(|residual| *residual <= enough)
@@ -469,6 +486,8 @@ impl Many {
         let state = &mut states[..rows.count() * k];
         state[of(&rows.x)].copy_from_slice(lanes.x);
         state[rows.largest.start * k..(rows.residual + 1) * k].fill(0.0);
+        let sides = rows.sides.start * k..rows.sides.start * k + lanes.sides.len();
+        state[sides.clone()].copy_from_slice(lanes.sides);
         state[of(&rows.carried)].copy_from_slice(lanes.carried);
         state[of(&rows.starts)].fill(0.0);
         state[of(&rows.references)].copy_from_slice(&self.references);
@@ -480,6 +499,7 @@ impl Many {
         lanes.x.copy_from_slice(&state[of(&rows.x)]);
         lanes.largest.copy_from_slice(&state[of(&rows.largest)]);
         self.monitoring.finish(lanes.largest, k);
+        lanes.sides.copy_from_slice(&state[sides]);
         lanes.carried.copy_from_slice(&state[of(&rows.carried)]);
         lanes.starts.copy_from_slice(&state[of(&rows.starts)][..lanes.starts.len()]);
         &state[rows.residual * k..(rows.residual + 1) * k]
@@ -549,7 +569,8 @@ impl Blocks for Many {
             (rows.x.clone(), rows.carried.clone(), rows.starts.clone());
         let places = LoopPlaces { len: rows.count(), x: from_x, carried: carried_at, start };
         let (carried, unchanged) = carry.memory.split_at_mut(rows.carried.len());
-        let (mut outputs, lanes) = (carry.outputs, Lanes { x, carried, largest, starts: &mut [] });
+        let (mut outputs, sides) = (carry.outputs, carry.sides);
+        let lanes = Lanes { x, carried, largest, sides, starts: &mut [] };
         let residuals = self.in_loops(first..first + count, lanes, work, |states, steps, work| {
             outputs.along(steps, (states, &places), unchanged, (self, work));
         });
@@ -558,6 +579,10 @@ impl Blocks for Many {
             self.count(first..first + count, carry.cost);
         }
         good
+    }
+
+    fn watched(&self) -> usize {
+        self.tapes.rows.sides.len()
     }
 
     fn makes_first_steps(&self) -> bool {

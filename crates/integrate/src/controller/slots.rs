@@ -82,6 +82,8 @@ pub struct Slots {
     pub norms: Range<usize>,
     /// The largest deviation of every group at accepted states, or its square.
     pub largest: Range<usize>,
+    /// The [side](crate::events::side_kept) of the function of every event.
+    pub sides: Range<usize>,
     /// Largest innovation of a correction.
     pub innovation: usize,
     /// Time at which that innovation was reached.
@@ -103,9 +105,13 @@ pub struct Slots {
 }
 
 impl Slots {
-    /// Slots for a state of these vectors with `groups` groups of invariants. `first` is true if
-    /// the first stage is carried, `weights` if w² are.
-    pub fn new(first: bool, weights: bool, state: &Vectors, groups: usize) -> Slots {
+    /// Slots for a state of these vectors with `groups` groups of invariants and `sides`
+    /// functions of events. `first` is true if the first stage is carried, `weights` if w² are.
+    pub fn new(
+        (first, weights): (bool, bool),
+        state: &Vectors,
+        (groups, sides): (usize, usize),
+    ) -> Slots {
         let (n, vectors) = (state.dim(), state.count());
         let mut end = 0;
         let mut take = |len: usize| {
@@ -116,7 +122,7 @@ impl Slots {
         let [t, elapsed, h, h_accepted, last_error, rejections] = [(); 6].map(|()| take(1).start);
         let first = take(if first { n } else { 0 });
         let carried = take(if weights { 2 * vectors } else { vectors });
-        let (norms, largest) = (take(state.norms()), take(groups));
+        let (norms, largest, sides) = (take(state.norms()), take(groups), take(sides));
         let [innovation, innovation_at, steps, rejected, status, pause] =
             [(); 6].map(|()| take(1).start);
         let (masses, rounding) = (take(vectors), take(vectors));
@@ -133,6 +139,7 @@ impl Slots {
             carried,
             norms,
             largest,
+            sides,
             innovation,
             innovation_at,
             steps,
@@ -200,9 +207,10 @@ mod tests {
         let mut vectors = Vectors::default();
         vectors.push(Role::Position, 1, 3);
         vectors.push(Role::Momentum, 1, 3);
-        let slots = Slots::new(true, true, &vectors, 3);
+        let slots = Slots::new((true, true), &vectors, (3, 4));
         assert_eq!(slots.norms.len(), 3, "the momentum has a floor");
         assert_eq!((slots.t, slots.first.clone(), slots.carried.len()), (6, 12..18, 4));
+        assert_eq!((slots.largest.end, slots.innovation), (slots.sides.start, slots.sides.end));
         assert_eq!((slots.changed(), slots.count()), (slots.status + 1, slots.pause + 1 + 2 * 2));
         for status in Status::ALL {
             assert_eq!(Status::of(status.number()), status);

@@ -47,7 +47,7 @@ pub(super) struct BlockOutputs {
 
 impl BlockOutputs {
     /// Room for the outputs of a block of `map`, if it makes any.
-    pub fn new(plan: &Plan, n: usize, map: &dyn StepMap, watched: bool) -> BlockOutputs {
+    pub fn new(plan: &Plan, n: usize, map: &dyn StepMap, has_events: bool) -> BlockOutputs {
         let (Stepping::Fixed(fixed), Some(blocks)) = (&plan.stepping, map.blocks()) else {
             return BlockOutputs::default();
         };
@@ -57,7 +57,7 @@ impl BlockOutputs {
             .min(LONGEST_BLOCK as usize)
             .min(fixed.samples.len());
         // The states that are kept are those of all steps, in which events are looked for.
-        let room = if watched { 0 } else { room };
+        let room = if has_events && blocks.watched() == 0 { 0 } else { room };
         BlockOutputs {
             t: Vec::with_capacity(room),
             x: Vec::with_capacity(room * width),
@@ -77,6 +77,24 @@ impl BlockOutputs {
     pub fn room(&self) -> usize {
         self.room
     }
+
+    /// The states that are kept, one after the other.
+    pub fn states(&self) -> &[f64] {
+        &self.x
+    }
+}
+
+/// How a block of steps is watched for events.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Look {
+    /// There are none, or it is known that there are none within.
+    Not,
+    /// The loop looks.
+    InLoop,
+    /// All states are kept, to look at them afterwards.
+    Afterwards,
+    /// The first step is made by itself.
+    Singly,
 }
 
 /// Judgement of a block of steps.
@@ -116,8 +134,10 @@ impl Engine<'_> {
         // own.
         let most = match (&self.pieces, &self.watch) {
             (Some(_), _) => 1,
-            (None, Some(_)) => {
-                LONGEST_BLOCK.min((MOST_NUMBERS / state.x.len().max(1)) as u64).max(1)
+            (None, Some(watch)) => {
+                let kept = (MOST_NUMBERS / state.x.len().max(1)) as u64;
+                let watched = self.map.blocks().is_some_and(|blocks| blocks.watched() > 0);
+                LONGEST_BLOCK.min(kept).min(if watched { watch.ahead } else { u64::MAX }).max(1)
             }
             (None, None) => LONGEST_BLOCK,
         };
@@ -136,18 +156,21 @@ impl Engine<'_> {
         count: u64,
         observer: &mut O,
     ) -> Result<Option<Outcome>, Failure<O::Error>> {
-        self.x1.copy_from_slice(&self.state.x);
-        self.memory.copy_from_slice(&self.state.memory);
-        self.scales.carried.copy_from_slice(&self.state.scales.carried);
-        let good = match self.watch.is_some() {
-            true => self.watched_steps(fixed, blocks, count),
-            false => self.steps_with_outputs(fixed, blocks, count, observer.wants_multipliers()),
+        let look = self.look(fixed, blocks, count);
+        let good = match look {
+            Look::Singly => return self.single(fixed, observer),
+            Look::Afterwards => self.watched_steps(fixed, blocks, count),
+            Look::Not | Look::InLoop => {
+                self.steps_with_outputs(fixed, blocks, count, observer.wants_multipliers())
+            }
         };
         let (parts, length) = match self.judged(good, count) {
             Judgement::Good => {
-                let kept = std::mem::take(&mut self.outputs.x);
-                let before = self.steps_before_event(fixed, &kept);
-                self.outputs.x = kept;
+                let before = match look {
+                    Look::InLoop => self.looked_in_loop(fixed, blocks, count),
+                    Look::Afterwards => self.steps_before_event(fixed),
+                    Look::Not | Look::Singly => None,
+                };
                 return match before {
                     None => self.take_block(fixed, blocks, count, observer),
                     Some(0) => self.single(fixed, observer),
@@ -165,6 +188,51 @@ impl Engine<'_> {
             }
         }
         Ok(None)
+    }
+
+    /// How to watch `count` steps from the state.
+    fn look(&mut self, fixed: &FixedSteps, blocks: &dyn Blocks, count: u64) -> Look {
+        let (state, t0) = (&*self.state, self.plan.t0);
+        let Some(watch) = &mut self.watch else { return Look::Not };
+        if state.step + count <= watch.cleared {
+            watch.forget_start();
+            return Look::Not;
+        }
+        if blocks.watched() == 0 {
+            return Look::Afterwards;
+        }
+        watch.begin_at(state.t, &state.x);
+        watch.begin_loop(&state.events);
+        match watch.begins_near(&state.events, fixed.length(t0, state.step)) {
+            true => Look::Singly,
+            false => Look::InLoop,
+        }
+    }
+
+    /// Number of steps of a block made by a loop that looked at them before the first in which an
+    /// event may lie; `None` if there is none in any.
+    fn looked_in_loop(
+        &mut self,
+        fixed: &FixedSteps,
+        blocks: &dyn Blocks,
+        count: u64,
+    ) -> Option<u64> {
+        let end = self.state.step + count;
+        let at_end = (fixed.time(self.plan.t0, end), &self.x1[..]);
+        let watch = self.watch.as_mut()?;
+        // Loops look at the states with which their steps begin.
+        let memories = &self.state.events;
+        if watch.loop_passes(memories) && watch.last_passes(memories, fixed.h, at_end) {
+            watch.pace(count, true);
+            return None;
+        }
+        let made = self.watched_steps(fixed, blocks, count);
+        let before = if made { self.steps_before_event(fixed).unwrap_or(count) } else { 0 };
+        if let Some(watch) = &mut self.watch {
+            watch.pace(before, false);
+            watch.cleared = self.state.step + before;
+        }
+        Some(before)
     }
 
     /// Judge a block of `count` steps; all of them have results if `good`.
@@ -223,6 +291,7 @@ impl Engine<'_> {
                 // The state follows the outputs that were taken, so that both can be stored.
                 let last = fixed.samples[self.state.next_sample + taken - 1];
                 self.outputs.known = taken;
+                self.forget_watched();
                 self.block(fixed, blocks, last - first, observer)?;
             }
             return Err(Failure::Observer(error));
@@ -250,9 +319,9 @@ impl Engine<'_> {
         self.after_surprise(observer)
     }
 
-    /// Make `count` steps in loops from x₁, which is the state, and keep the outputs on the way;
-    /// true if all of them have a result. The bits are those of one loop.
-    pub(super) fn steps_with_outputs(
+    /// Make `count` steps in loops from the state to x₁, and keep the outputs on the way; true if all
+    /// of them have a result. The bits are those of one loop.
+    fn steps_with_outputs(
         &mut self,
         fixed: &FixedSteps,
         blocks: &dyn Blocks,
@@ -290,8 +359,8 @@ impl Engine<'_> {
         true
     }
 
-    /// Make `count` steps in loops from x₁, which is the state, and keep the states after each; true
-    /// if all of them have a result.
+    /// Make `count` steps in loops from the state to x₁, and keep the states after each; true if all
+    /// of them have a result.
     fn watched_steps(&mut self, fixed: &FixedSteps, blocks: &dyn Blocks, count: u64) -> bool {
         let (n, first) = (self.x1.len(), self.state.step);
         let kept = &mut self.outputs;
@@ -306,8 +375,8 @@ impl Engine<'_> {
         made
     }
 
-    /// Make `count` steps in loops from x₁, which is the state, and keep the states `after` some of
-    /// them, for which there is room; true if all of them have a result.
+    /// Make `count` steps in loops from the state to x₁, and keep the states `after` some of them, for
+    /// which there is room; true if all of them have a result.
     fn steps_keeping(
         &mut self,
         fixed: &FixedSteps,
@@ -316,11 +385,17 @@ impl Engine<'_> {
         (after, stride): (&[u64], usize),
     ) -> bool {
         let looped = StepLoop { map: self.map, blocks, h: fixed.h, t0: self.plan.t0 };
+        self.x1.copy_from_slice(&self.state.x);
+        self.memory.copy_from_slice(&self.state.memory);
+        self.scales.carried.copy_from_slice(&self.state.scales.carried);
         self.innovation = 0.0;
         let BlockOutputs { x, starts, memories, repairs, cost, .. } = &mut self.outputs;
         let outputs = Outputs { after, x, stride, memory: memories, starts };
         let (memory, scales) = (&mut self.memory, &mut self.scales.carried);
-        let carry = Carry { memory, scales, innovation: &mut self.innovation, cost, outputs };
+        let sides = self.watch.as_mut().map_or(&mut [][..], |watch| &mut watch.sides[..]);
+        let sides = if blocks.watched() > 0 { sides } else { &mut [] };
+        let innovation = &mut self.innovation;
+        let carry = Carry { memory, scales, innovation, sides, cost, outputs };
         let StepState { x, memory, scales, step: first, .. } = &*self.state;
         let begun = Some(StepStart { x, memory, scales: &scales.carried });
         let (steps, rest) = (*first..first + count, (&mut self.work[..], false));
@@ -348,7 +423,8 @@ impl Engine<'_> {
             repairs.copies((x, &self.memory, &self.scales.carried), self.largest.len());
         let outputs = Outputs { after: &[end], stride: x.len(), x, memory: &mut [], starts: start };
         let cost = &mut Cost::default();
-        let carry = Carry { memory, scales, innovation: &mut 0.0, cost, outputs };
+        let (innovation, sides) = (&mut 0.0, &mut []);
+        let carry = Carry { memory, scales, innovation, sides, cost, outputs };
         if !blocks.steps(end, 1, trial, carry, largest, &mut self.work) {
             return false;
         }

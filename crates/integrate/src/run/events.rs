@@ -54,11 +54,11 @@ impl Engine<'_> {
         }
     }
 
-    /// Number of steps of a block, whose ends are the states `x` one after the other, before the
-    /// first in which an event may lie; `None` if there is none in any.
-    pub(super) fn steps_before_event(&mut self, fixed: &FixedSteps, x: &[f64]) -> Option<u64> {
+    /// Number of steps of a block, whose ends are kept, before the first in which an event may lie;
+    /// `None` if there is none in any.
+    pub(super) fn steps_before_event(&mut self, fixed: &FixedSteps) -> Option<u64> {
         let watch = self.watch.as_mut()?;
-        let (first, t0) = (self.state.step, self.plan.t0);
+        let (first, t0, x) = (self.state.step, self.plan.t0, self.outputs.states());
         watch.begin_at(self.state.t, &self.state.x);
         let states = x.chunks_exact(self.state.x.len()).zip(1..);
         let passes = |(x, k): (&[f64], u64)| {

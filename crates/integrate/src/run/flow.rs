@@ -74,7 +74,8 @@ pub fn flow(
             step += 1;
         } else {
             let (innovation, outputs) = (&mut 0.0, Outputs::default());
-            let carry = Carry { memory, scales: &mut [], innovation, cost, outputs };
+            let sides = &mut [];
+            let carry = Carry { memory, scales: &mut [], innovation, sides, cost, outputs };
             let (steps, rest) = (step..step + count, (&mut work[..], false));
             if repairs.steps(looped, steps, (state, None), carry, largest, rest).is_err() {
                 return false;

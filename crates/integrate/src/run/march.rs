@@ -71,7 +71,11 @@ impl Engine<'_> {
         match self.watch.take() {
             None => self.attempt_up_to(attempts, count),
             Some(mut watch) => {
-                self.attempt_watched(attempts, count, &mut watch);
+                if !self.attempt_looking(attempts, count, &mut watch) {
+                    self.enter(slots, pause);
+                    self.memory.copy_from_slice(&self.state.memory);
+                    self.attempt_watched(attempts, count, &mut watch);
+                }
                 self.watch = Some(watch);
             }
         }
@@ -91,6 +95,33 @@ impl Engine<'_> {
             &mut self.march,
             &mut Workspace { kept, memory, cost, work: &mut self.work },
         );
+    }
+
+    /// Make attempts in a loop that looks for events; false if one may lie in a step, and nothing is
+    /// made.
+    fn attempt_looking(
+        &mut self,
+        attempts: &dyn Attempts,
+        count: u64,
+        watch: &mut Watch,
+    ) -> bool {
+        let slots = attempts.slots();
+        if slots.sides.is_empty() {
+            return false;
+        }
+        watch.begin_loop(&self.state.events);
+        self.march[slots.sides.clone()].copy_from_slice(&watch.sides);
+        let spent = self.state.cost.clone();
+        self.attempt_up_to(attempts, count);
+        let at = &self.march;
+        watch.sides.copy_from_slice(&at[slots.sides.clone()]);
+        let passes = watch.loop_passes(&self.state.events);
+        watch.pace(at[slots.steps] as u64, passes);
+        watch.forget_start();
+        if !passes {
+            self.state.cost = spent;
+        }
+        passes
     }
 
     /// Make attempts as long as no event lies in an accepted step: one in which one may lie is made
@@ -133,8 +164,10 @@ impl Engine<'_> {
         let to_limit = self.plan.step_limit.saturating_sub(state.step + state.cost.rejected);
         let to_look = self.claims.steps_to_look(state.step).min(self.longest_block());
         let to_rounding = steps_to_rounding(state.step);
+        let to_event = self.watch.as_ref().map_or(LONGEST_BLOCK, |watch| watch.ahead);
         [
             LONGEST_BLOCK,
+            to_event,
             to_monitor,
             to_limit,
             steps_to_measurement(state.step),

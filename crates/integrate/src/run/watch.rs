@@ -1,6 +1,7 @@
 //! The functions of events at both ends of a step, and what shows there.
 
-use crate::events::{EventMemory, Events};
+use super::LONGEST_BLOCK;
+use crate::events::{EventMemory, Events, side_kept};
 use crate::system::System;
 
 /// Multiple of a function's rounding by which it moves in a step, at least, if it clearly crosses.
@@ -35,7 +36,16 @@ pub(super) struct Watch<'a> {
     /// Rules that act at the end of a part of the step.
     pub due: Vec<usize>,
     pub work: Vec<f64>,
+    /// Sides of the functions, as a loop finds them.
+    pub sides: Vec<f64>,
+    /// Number of steps in a loop that is watched: few where events are frequent.
+    pub ahead: u64,
+    /// Number of the step up to which it is known that no event lies in any.
+    pub cleared: u64,
 }
+
+/// Least number of steps in a loop that is watched.
+const LEAST_AHEAD: u64 = 16;
 
 impl<'a> Watch<'a> {
     pub(super) fn new(system: &'a dyn System) -> Option<Box<Watch<'a>>> {
@@ -53,6 +63,9 @@ impl<'a> Watch<'a> {
             crossed: Vec::new(),
             due: Vec::new(),
             work: vec![0.0; events.work_len()],
+            sides: vec![0.0; count],
+            ahead: LEAST_AHEAD,
+            cleared: 0,
         }))
     }
 
@@ -87,6 +100,55 @@ impl<'a> Watch<'a> {
             let bend = Bend::of(memory, rule, (&self.start, &self.end));
             bend.crosses(h) || bend.dips(h) || self.end.g[rule].is_nan() || memory.side == 0
         })
+    }
+
+    /// True if the step to `end` may have left a side, as far as its end tells; that is how a loop
+    /// looks at steps.
+    fn may_have_left(at: &Values, memories: &[EventMemory], h: f64) -> bool {
+        memories.iter().enumerate().any(|(rule, memory)| {
+            let side = f64::from(memory.side);
+            side_kept(side, at.g[rule], at.rates[rule], h) != side || side == 0.0
+        })
+    }
+
+    /// Set the sides on which functions are before the steps of a loop.
+    pub(super) fn begin_loop(&mut self, memories: &[EventMemory]) {
+        self.sides.iter_mut().zip(memories).for_each(|(side, of)| *side = f64::from(of.side));
+    }
+
+    /// True if the functions were on their sides at all states at which a loop has looked.
+    pub(super) fn loop_passes(&self, memories: &[EventMemory]) -> bool {
+        let kept = |(&side, of): (&f64, &EventMemory)| side == f64::from(of.side) && side != 0.0;
+        self.sides.iter().zip(memories).all(kept)
+    }
+
+    /// True if the step of the length `h` to the start may have left a side.
+    pub(super) fn begins_near(&self, memories: &[EventMemory], h: f64) -> bool {
+        Watch::may_have_left(&self.start, memories, h)
+    }
+
+    /// Look at the last step of a loop, of the length `h` to (t₁, x₁); true if it has left no side.
+    pub(super) fn last_passes(
+        &mut self,
+        memories: &[EventMemory],
+        h: f64,
+        (t1, x1): (f64, &[f64]),
+    ) -> bool {
+        self.at_end(t1, x1);
+        let passes = !Watch::may_have_left(&self.end, memories, h);
+        if passes {
+            std::mem::swap(&mut self.start, &mut self.end);
+        }
+        passes
+    }
+
+    /// Number of steps to make in the next loop, after one of which `passed` steps without an
+    /// event, all if `all`.
+    pub(super) fn pace(&mut self, passed: u64, all: bool) {
+        self.ahead = match all {
+            true => (2 * self.ahead).min(LONGEST_BLOCK),
+            false => (2 * passed).max(LEAST_AHEAD),
+        };
     }
 
     /// Look at the end of the next step of a loop; true if nothing happens within it.

@@ -299,6 +299,9 @@ pub struct Carry<'a> {
     pub scales: &'a mut [f64],
     /// Largest square of an innovation of these steps.
     pub innovation: &'a mut f64,
+    /// [Side](crate::events::side_kept) of the function of every event, if the loop is to watch
+    /// them: of the states with which steps begin.
+    pub sides: &'a mut [f64],
     /// Cost, to which that of these steps is added if they are good.
     pub cost: &'a mut Cost,
     /// States to be kept on the way.
@@ -478,6 +481,11 @@ pub trait Blocks: Sync {
     /// of the steps before.
     fn makes_first_steps(&self) -> bool {
         false
+    }
+
+    /// Number of [`Carry::sides`] that the loop keeps; 0 if it does not watch events.
+    fn watched(&self) -> usize {
+        0
     }
 
     /// Number of values that a step computes at its start, from which [`Blocks::multipliers`]

@@ -65,6 +65,7 @@ pub struct BlockRepairs {
     memory: Vec<f64>,
     scales: Vec<f64>,
     largest: Vec<f64>,
+    sides: Vec<f64>,
 }
 
 impl BlockRepairs {
@@ -111,7 +112,7 @@ impl BlockRepairs {
         (work, known): (&mut [f64], bool),
     ) -> Result<(), NoResult> {
         let StepLoop { map, blocks, h, t0 } = looped;
-        let Carry { memory, scales, innovation, mut outputs, cost } = carry;
+        let Carry { memory, scales, innovation, sides, mut outputs, cost } = carry;
         let count = steps.end - steps.start;
         let (mut made, mut length) = (0, if known { count.div_ceil(SHRINKAGE) } else { count });
         largest.fill(0.0);
@@ -131,8 +132,16 @@ impl BlockRepairs {
             let mut of_part = 0.0;
             let first = steps.start + made;
             let outputs_within = outputs.within(first..first + length);
-            let part =
-                Carry { memory, scales, innovation: &mut of_part, cost, outputs: outputs_within };
+            self.sides.clear();
+            self.sides.extend_from_slice(sides);
+            let part = Carry {
+                memory,
+                scales,
+                innovation: &mut of_part,
+                sides,
+                cost,
+                outputs: outputs_within,
+            };
             let good = blocks.steps(first, length, x, part, &mut self.largest, work);
             let bad = !good && length > 1;
             if !bad {
@@ -154,6 +163,7 @@ impl BlockRepairs {
                 return Err(NoResult);
             }
             if bad {
+                sides.copy_from_slice(&self.sides);
                 x.copy_from_slice(begun.x);
                 length = (length / SHRINKAGE).max(1);
                 continue;

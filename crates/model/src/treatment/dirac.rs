@@ -435,5 +435,6 @@ fn with_invariants(
         jacobian,
         constraints: rows.constraints,
         groups: rows.groups,
+        watched: Vec::new(),
     }
 }

@@ -112,6 +112,17 @@ pub struct Field {
     pub constraints: usize,
     /// Meaning of the rows.
     pub groups: Vec<InvariantGroup>,
+    /// Functions of events that loops of steps watch.
+    pub watched: Vec<Watched>,
+}
+
+/// Function of an event along the motion.
+#[derive(Clone, Copy, Debug)]
+pub struct Watched {
+    /// Its value.
+    pub value: Node,
+    /// Its rate.
+    pub rate: Node,
 }
 
 /// Name of a hidden constraint of some order of the constraint `name`: `rod.hidden`, `rod.hidden2`;

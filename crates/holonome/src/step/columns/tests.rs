@@ -455,7 +455,8 @@ fn blocks_agree(method: &Method, mut program: LoweredProgram<Templated>, model: 
             };
             let mut part = vec![f64::NAN; largest.len()];
             let (memory, cost) = (&mut memory, &mut spent);
-            let carry = Carry { memory, scales: &mut [], innovation: &mut 0.0, cost, outputs };
+            let (innovation, sides) = (&mut 0.0, &mut []);
+            let carry = Carry { memory, scales: &mut [], innovation, sides, cost, outputs };
             work.fill(f64::NAN);
             assert!(
                 blocks.steps(first, end - first, &mut x, carry, &mut part, &mut work),
@@ -523,6 +524,7 @@ fn loop_agrees(text: &str, method: &str, h: f64) {
     let carry = Carry {
         memory: &mut carried,
         scales: &mut [],
+        sides: &mut [],
         innovation,
         cost: &mut Cost::default(),
         outputs,

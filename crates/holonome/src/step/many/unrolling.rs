@@ -2,7 +2,7 @@
 
 use super::super::program::LOST;
 use super::{LaneRows, LoopIngredients, System, Taken, Trace};
-use crate::kernels::{Formula, Monitoring};
+use crate::kernels::{Formula, Monitoring, Watching};
 use crate::monitored::NOTABLE;
 use crate::policy::FEW_ROWS;
 use holonome_arithmetic::Real;
@@ -45,7 +45,8 @@ pub(super) fn unrolled(
     let delta = deviation(&mut monitored, |g, row| g.parameter(own + row - constraints));
     let (deviations, groups) = Monitoring::of(of.field).deviations(&mut monitored, &delta);
     let monitor = Formula::unfused(&monitored.graph, &deviations);
-    let counts = monitor.reads_time() || trace.reads_time();
+    let watching = Watching::unfused(of.field);
+    let counts = monitor.reads_time() || watching.reads_time() || trace.reads_time();
     let swept = if split { trace.systems[0].unknowns.len() } else { 0 };
     let rows = LaneRows::new(of, swept, of.reference_count(), counts);
     let mut graph = Graph::new();
@@ -55,6 +56,10 @@ pub(super) fn unrolled(
         for (deviation, group) in monitor.recorded(r, t, &now.x).into_iter().zip(groups) {
             now.largest[group] = deviation.largest(now.largest[group]);
         }
+        let kept = r.nodes(|g| {
+            watching.at(g, (t.node(), &nodes(&now.x), h.node()), &nodes(&now.sides))
+        });
+        now.sides = r.values(&kept);
         let mut unrolling = Unrolling { of, rows: &rows, frozen, split, pieces: Vec::new() };
         let mut made = 0.0;
         for (k, &gamma) in of.substeps.iter().enumerate() {
@@ -179,7 +184,7 @@ impl<'a> Unrolling<'a> {
         let (rows, trace) = (self.rows, self.of.trace);
         self.pieces.push((now.outputs(r, &solving.at(&system.guesses)), 1));
         let before = Now::of(r, rows);
-        (now.x, now.largest) = (before.x, before.largest);
+        (now.x, now.largest, now.sides) = (before.x, before.largest, before.sides);
         (now.residual, now.carried) = (before.residual, before.carried);
         *solving = Solving::of(r, trace, &now.x, at, &now.carried);
         let unknowns = r.states(rows.unknowns.clone());
@@ -195,6 +200,7 @@ impl<'a> Unrolling<'a> {
 struct Now<'r> {
     x: Vec<Value<'r>>,
     largest: Vec<Value<'r>>,
+    sides: Vec<Value<'r>>,
     residual: Value<'r>,
     carried: Vec<Value<'r>>,
     starts: Vec<Value<'r>>,
@@ -205,19 +211,21 @@ struct Now<'r> {
 impl<'r> Now<'r> {
     /// Rows at the start of a piece.
     fn of(r: &'r Recording, rows: &LaneRows) -> Now<'r> {
-        let [x, largest, carried, starts, references] =
-            [&rows.x, &rows.largest, &rows.carried, &rows.starts, &rows.references]
+        let [x, largest, sides, carried, starts, references] =
+            [&rows.x, &rows.largest, &rows.sides, &rows.carried, &rows.starts, &rows.references]
                 .map(|rows| r.states(rows.clone()));
         let number = rows.number.map_or(r.constant(0.0), |number| r.state(number));
-        Now { x, largest, residual: r.state(rows.residual), carried, starts, references, number }
+        let residual = r.state(rows.residual);
+        Now { x, largest, sides, residual, carried, starts, references, number }
     }
 
     /// All rows at the end of a piece, and the number of the step.
     fn outputs(&self, r: &'r Recording, swept: &[Value<'r>]) -> Vec<Node> {
         let updates = if swept.is_empty() { vec![] } else { vec![r.constant(0.0); UPDATES] };
-        let Now { x, largest, residual, carried, starts, references, number } = self;
-        let parts: [&[Value]; 9] =
-            [swept, &updates, x, largest, &[*residual], carried, starts, references, &[*number]];
+        let Now { x, largest, sides, residual, carried, starts, references, number } = self;
+        let (residual, number) = (&[*residual], &[*number]);
+        let parts: [&[Value]; 10] =
+            [swept, &updates, x, largest, sides, residual, carried, starts, references, number];
         nodes(&parts.concat())
     }
 }
