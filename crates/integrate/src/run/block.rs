@@ -87,7 +87,7 @@ impl BlockOutputs {
 /// How a block of steps is watched for events.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Look {
-    /// There are none, or it is known that there are none within.
+    /// There are none.
     Not,
     /// The loop looks.
     InLoop,
@@ -137,7 +137,7 @@ impl Engine<'_> {
             (None, Some(watch)) => {
                 let kept = (MOST_NUMBERS / state.x.len().max(1)) as u64;
                 let watched = self.map.blocks().is_some_and(|blocks| blocks.watched() > 0);
-                LONGEST_BLOCK.min(kept).min(if watched { watch.ahead } else { u64::MAX }).max(1)
+                if watched { watch.ahead(state.step) } else { LONGEST_BLOCK.min(kept).max(1) }
             }
             (None, None) => LONGEST_BLOCK,
         };
@@ -156,7 +156,7 @@ impl Engine<'_> {
         count: u64,
         observer: &mut O,
     ) -> Result<Option<Outcome>, Failure<O::Error>> {
-        let look = self.look(fixed, blocks, count);
+        let look = self.look(fixed, blocks);
         let good = match look {
             Look::Singly => return self.single(fixed, observer),
             Look::Afterwards => self.watched_steps(fixed, blocks, count),
@@ -167,7 +167,7 @@ impl Engine<'_> {
         let (parts, length) = match self.judged(good, count) {
             Judgement::Good => {
                 let before = match look {
-                    Look::InLoop => self.looked_in_loop(fixed, blocks, count),
+                    Look::InLoop => self.looked_in_loop(fixed, count),
                     Look::Afterwards => self.steps_before_event(fixed),
                     Look::Not | Look::Singly => None,
                 };
@@ -190,14 +190,10 @@ impl Engine<'_> {
         Ok(None)
     }
 
-    /// How to watch `count` steps from the state.
-    fn look(&mut self, fixed: &FixedSteps, blocks: &dyn Blocks, count: u64) -> Look {
+    /// How to watch steps from the state.
+    fn look(&mut self, fixed: &FixedSteps, blocks: &dyn Blocks) -> Look {
         let (state, t0) = (&*self.state, self.plan.t0);
         let Some(watch) = &mut self.watch else { return Look::Not };
-        if state.step + count <= watch.cleared {
-            watch.forget_start();
-            return Look::Not;
-        }
         if blocks.watched() == 0 {
             return Look::Afterwards;
         }
@@ -209,30 +205,17 @@ impl Engine<'_> {
         }
     }
 
-    /// Number of steps of a block made by a loop that looked at them before the first in which an
-    /// event may lie; `None` if there is none in any.
-    fn looked_in_loop(
-        &mut self,
-        fixed: &FixedSteps,
-        blocks: &dyn Blocks,
-        count: u64,
-    ) -> Option<u64> {
-        let end = self.state.step + count;
-        let at_end = (fixed.time(self.plan.t0, end), &self.x1[..]);
+    /// Number of steps of a block to be made in place of one in which a loop has found that an event
+    /// may lie: half of them, none of one; `None` if there is nothing in any.
+    fn looked_in_loop(&mut self, fixed: &FixedSteps, count: u64) -> Option<u64> {
+        let (step, memories) = (self.state.step, &self.state.events);
+        let at_end = (fixed.time(self.plan.t0, step + count), &self.x1[..]);
         let watch = self.watch.as_mut()?;
         // Loops look at the states with which their steps begin.
-        let memories = &self.state.events;
-        if watch.loop_passes(memories) && watch.last_passes(memories, fixed.h, at_end) {
-            watch.pace(count, true);
-            return None;
-        }
-        let made = self.watched_steps(fixed, blocks, count);
-        let before = if made { self.steps_before_event(fixed).unwrap_or(count) } else { 0 };
-        if let Some(watch) = &mut self.watch {
-            watch.pace(before, false);
-            watch.cleared = self.state.step + before;
-        }
-        Some(before)
+        let passes =
+            watch.loop_passes(memories) && watch.last_passes(memories, fixed.h, at_end);
+        watch.learn((step, count), passes);
+        (!passes).then_some(count / 2)
     }
 
     /// Judge a block of `count` steps; all of them have results if `good`.

@@ -38,14 +38,15 @@ pub(super) struct Watch<'a> {
     pub work: Vec<f64>,
     /// Sides of the functions, as a loop finds them.
     pub sides: Vec<f64>,
-    /// Number of steps in a loop that is watched: few where events are frequent.
-    pub ahead: u64,
-    /// Number of the step up to which it is known that no event lies in any.
-    pub cleared: u64,
+    /// Number of steps of the next loop that looks at them, unless something is known to lie ahead:
+    /// few where events are frequent.
+    pace: u64,
+    /// Number of the step up to which an event may lie ahead, 0 if nothing is known.
+    suspect: u64,
 }
 
-/// Least number of steps in a loop that is watched.
-const LEAST_AHEAD: u64 = 16;
+/// Number of steps of a loop that looks at them, after an event.
+const FIRST_PACE: u64 = 8;
 
 impl<'a> Watch<'a> {
     pub(super) fn new(system: &'a dyn System) -> Option<Box<Watch<'a>>> {
@@ -64,8 +65,8 @@ impl<'a> Watch<'a> {
             due: Vec::new(),
             work: vec![0.0; events.work_len()],
             sides: vec![0.0; count],
-            ahead: LEAST_AHEAD,
-            cleared: 0,
+            pace: FIRST_PACE,
+            suspect: 0,
         }))
     }
 
@@ -142,13 +143,22 @@ impl<'a> Watch<'a> {
         passes
     }
 
-    /// Number of steps to make in the next loop, after one of which `passed` steps without an
-    /// event, all if `all`.
-    pub(super) fn pace(&mut self, passed: u64, all: bool) {
-        self.ahead = match all {
-            true => (2 * self.ahead).min(LONGEST_BLOCK),
-            false => (2 * passed).max(LEAST_AHEAD),
-        };
+    /// Number of steps to make in a loop that looks at them, from step number `step` on: half of
+    /// those in which an event may lie, so that it is found by bisection.
+    pub(super) fn ahead(&self, step: u64) -> u64 {
+        match self.suspect.saturating_sub(step) {
+            0 => self.pace,
+            steps => steps.div_ceil(2),
+        }
+    }
+
+    /// Learn whether a loop of `count` steps from step number `step` on found nothing.
+    pub(super) fn learn(&mut self, (step, count): (u64, u64), passes: bool) {
+        match passes {
+            true if step >= self.suspect => self.pace = (2 * self.pace).min(LONGEST_BLOCK),
+            true => {}
+            false => (self.suspect, self.pace) = (step + count, FIRST_PACE),
+        }
     }
 
     /// Look at the end of the next step of a loop; true if nothing happens within it.
