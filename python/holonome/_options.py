@@ -62,6 +62,8 @@ class SharedOptions(TypedDict, total=False):
     """True to add Fixman's potential."""
     allow_unstable: bool
     """True to run with gains that are refused as unstable."""
+    landing: bool
+    """True if adaptive steps end at the switching surfaces of the field; true by default."""
     error: bool
     """True to measure the orbit's error by a second run."""
     interpolant: bool

@@ -301,6 +301,9 @@ pub struct IntegrationArguments {
     #[arg(long, value_name = "T", value_parser = constant, allow_hyphen_values = true)]
     #[arg(help_heading = METHOD)]
     pub until: Option<f64>,
+    /// Begin at the last state of another run, the values of its variables [default: the model's]
+    #[arg(long, value_name = "RUN", help_heading = MODEL)]
+    pub start: Option<PathBuf>,
     /// End the run at an event of the model, or at its N-th crossing, if that comes before the end
     /// time
     #[arg(long, value_name = "NAME[,N]", help_heading = METHOD)]
@@ -309,6 +312,10 @@ pub struct IntegrationArguments {
     /// [default: no limit]
     #[arg(long, value_name = "H", help_heading = METHOD, value_parser = constant, allow_hyphen_values = true)]
     pub max_step: Option<f64>,
+    /// Let adaptive steps cross the switching surfaces of the field, where a condition, min, max or
+    /// abs changes, rather than end there
+    #[arg(long, help_heading = METHOD)]
+    pub no_landing: bool,
     /// Maximum number of steps, rejected ones included [default: no limit]
     #[arg(long, value_name = "N", help_heading = METHOD, allow_hyphen_values = true)]
     pub max_steps: Option<u64>,
@@ -390,13 +397,17 @@ impl Command {
 impl IntegrationArguments {
     /// Changes of the model: with targets from elsewhere, the start need not meet the constraints.
     pub fn settings(&self, model: &ModelArguments) -> Result<Settings, Error> {
-        Ok(Settings {
+        let mut settings = Settings {
             start_off_set: self.reference.is_some(),
             stiff: self.stiff.clone(),
             span: Some((None, self.until)),
             allow_unverified: self.allow_unverified,
             ..model.settings()?
-        })
+        };
+        if let Some(run) = &self.start {
+            settings.start_at(run)?;
+        }
+        Ok(settings)
     }
 
     /// Names of the options that are given, of those that a model may suggest.
@@ -433,6 +444,7 @@ impl IntegrationArguments {
             newton_tolerance: self.newton_tolerance,
             beta: self.beta,
             allow_unstable: self.allow_unstable,
+            landing: !self.no_landing,
             ..RunOptions::default()
         })
     }

@@ -49,6 +49,7 @@ mod integrate;
 mod interpolant;
 mod kernels;
 mod knots;
+mod landing;
 mod least_norm;
 mod measure;
 mod monitored;

@@ -17,6 +17,10 @@ pub struct Settings {
     /// or of a component (`r[2].x`), each in the order of the model's own numbers.
     #[serde(default, skip_serializing_if = "Vec::is_empty", with = "stored::given")]
     pub given: Vec<(String, Vec<f64>)>,
+    /// `--start RUN`: the run at whose last state this one begins; the first of `given` are its
+    /// values.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start: Option<StartRun>,
     /// `--seed`: seed of the random numbers that `normal()` and `uniform()` draw.
     pub seed: u64,
     /// `--project-initial`: move the initial state onto the constraint set.
@@ -36,6 +40,15 @@ pub struct Settings {
     /// `--stiff NAME`: stiff term of the potential energy, a `let`.
     #[serde(default)]
     pub stiff: Option<String>,
+}
+
+/// A run at whose last state another one begins.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StartRun {
+    /// Its folder.
+    pub path: String,
+    /// Number of values in [`Settings::given`] that it has given.
+    pub values: usize,
 }
 
 /// Action of a heat bath.
@@ -222,6 +235,9 @@ pub struct RunOptions {
     pub fixman: Option<bool>,
     /// Run even with a gain that would be refused.
     pub allow_unstable: bool,
+    /// `--no-landing` if false: whether adaptive steps end at switching surfaces of the field.
+    #[serde(default)]
+    pub landing: bool,
     /// Measure the orbit's error by a second run, or by two more runs with equal steps.
     #[serde(default)]
     pub error: bool,
@@ -323,6 +339,7 @@ impl Default for RunOptions {
             inverse_temperature: None,
             fixman: None,
             allow_unstable: false,
+            landing: true,
             error: false,
             interpolant: false,
             open: Vec::new(),

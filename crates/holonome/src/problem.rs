@@ -470,9 +470,11 @@ fn replaced_files(source: &mut Source, file: &mut ast::File, settings: &Settings
 /// Values that are given as numbers: those of the settings, then those that differ between
 /// trajectories.
 fn given_values(source: &mut Source, settings: &Settings, ensemble: &Ensemble) -> Vec<GivenValue> {
-    let fixed = settings.given.iter().map(|(name, numbers)| {
-        let name = named(source, option("given"), name);
-        GivenValue { name, by: "each", first: Some(numbers.clone()), varies: false }
+    let of_start = settings.start.as_ref().map_or(0, |start| start.values);
+    let fixed = settings.given.iter().enumerate().map(|(number, (name, numbers))| {
+        let (place, by) = if number < of_start { ("start", "start") } else { ("given", "each") };
+        let name = named(source, option(place), name);
+        GivenValue { name, by, first: Some(numbers.clone()), varies: false }
     });
     let mut values: Vec<GivenValue> = fixed.collect();
     values.extend(ensemble.first().map(|(name, by, first)| {

@@ -33,6 +33,7 @@ use holonome_model::policy;
 use holonome_model::rows::RowProgram;
 use holonome_model::syntax::diagnostic::did_you_mean;
 use holonome_model::syntax::span::Span;
+use holonome_model::treatment::following_nodes::FollowingNodes;
 use holonome_model::treatment::{Field, InvariantGroup, InvariantKind, feedback};
 use holonome_words::option;
 use serde_json::Map;
@@ -532,17 +533,8 @@ fn quantities(
     };
     let mut field = field.clone();
     let given = field.dimension + multiplier_count;
-    let (velocities, multipliers) = (field.velocities_along(model), field.multipliers.clone());
-    let accelerations = match reads(following.accelerations..usize::MAX) {
-        true => field.accelerations(&velocities),
-        false => Vec::new(),
-    };
-    let mut state = |g: &mut Graph, k: usize| match k {
-        k if k < given => g.state(k),
-        k if k < following.velocities => multipliers[k - following.multipliers],
-        k if k < following.accelerations => velocities[k - following.velocities],
-        k => accelerations[k - following.accelerations],
-    };
+    let followed = FollowingNodes::new(&mut field, model, functionals, given);
+    let mut state = |g: &mut Graph, k: usize| followed.node(g, k);
     let unroll = |functional: &&Functional| functional.unroll_over(&mut field.graph, &mut state);
     let nodes: Vec<Node> = functionals.iter().flat_map(unroll).collect();
     field.dimension = given;

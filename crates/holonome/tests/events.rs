@@ -342,7 +342,7 @@ fn a_stopped_run_goes_on_as_if_it_had_not_been_stopped() {
         ["", "--method stormer-verlet-a --step 0.00002", "--method feedback:rk4 --step 0.0001"]
     {
         let options = options(&format!("--until 6 {method}"));
-        let max_step = method.is_empty().then_some(1e-4);
+        let max_step = method.is_empty().then_some(1e-5);
         let options = RunOptions { max_step, samples: Some(60_001), ..options };
         let whole = run(text.parse().unwrap(), options.clone()).unwrap();
         let folder = tempfile::tempdir().unwrap();

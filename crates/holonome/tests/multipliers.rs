@@ -335,3 +335,49 @@ fn trajectories_of_an_ensemble_have_them() {
         }
     }
 }
+
+/// M q̈ less the applied forces is the sum of all reactions: at the accuracy of the field by the
+/// default method, and of multipliers by RATTLE.
+#[test]
+fn reactions_are_what_newtons_law_leaves() {
+    let chain = "size n = 4\nparameter m[i in 1..n] = list(1, 1e-3, 2, 5)\n\
+        coordinate r[i in 1..n] : R^2 = (i, 0)\nmomentum p of r\n\
+        hamiltonian sum(i in 1..n : dot(p[i], p[i])/(2*m[i]) + m[i]*r[i].y)\n\
+        constraint link[i in 2..n] : dot(r[i] - r[i-1], r[i] - r[i-1]) = 1\n\
+        constraint pin : dot(r[1], r[1]) = 1\n\
+        observe first = reaction(pin) - reaction(pin, r[1])\n\
+        observe off[i in 1..n] = m[i]*r[i]'' + (0, m[i]) - if(i == 1, reaction(pin), reaction(link[i]))\
+         - if(i < n, reaction(link[i+1], r[i]), (0, 0))\n\
+        observe pair[i in 3..n] = reaction(link[i]) + reaction(link[i], r[i-1])\n\
+        observe x = reaction(link[2], r[2].x) - reaction(link[2]).x";
+    let disk = "parameter m = 2\ncoordinate r : R^2 = (0, 0)\ncoordinate heading = 0.3\nmomentum p of r\n\
+        velocity turn of heading = 1.3\n\
+        hamiltonian dot(p, p)/(2*m) + p_heading^2/2 - 3*r.x\n\
+        rolling blade : sin(heading)*r'.x - cos(heading)*r'.y = 0\n\
+        observe off = m*r'' - (3, 0) - reaction(blade)";
+    // Both rods of a beam on three supports carry it: one that is redundant shares the load.
+    let beam = "coordinate q : R^3 = (0, 0, 0)\nmomentum p of q\n\
+        hamiltonian dot(p, p)/2 + q.y + q.x^2/2 - q.x\n\
+        constraint a : q.y = 0\nconstraint b : 2*q.y + q.z = 0\nconstraint c : q.z = 0\n\
+        observe off = q'' + (q.x - 1, 1, 0) - reaction(a) - reaction(b) - reaction(c)";
+    for (text, names) in
+        [(chain, &["first", "off", "pair", "x"][..]), (disk, &["off"]), (beam, &["off"])]
+    {
+        for method in ["corrected:dop853", "plain:gauss8", "corrected:taylor"] {
+            let with = format!("--method {method} --rtol 1e-9 --until 1 --samples 5");
+            let run = run(problem(text).unwrap(), options(&with)).unwrap();
+            for name in names {
+                // Terms of size 10, and a mass 5000 times lighter than its neighbour.
+                let off = largest(&run.array(name));
+                assert!(off < 1e-11, "{method}: {name} is {off:e} of\n{text}");
+            }
+        }
+    }
+    // At both ends of a run RATTLE has multipliers of order 1.
+    let off = |h: f64| {
+        let rows = solve(problem(chain).unwrap(), "rattle", h, 0.2).array("off");
+        largest(&rows[1..rows.len() - 1])
+    };
+    let order = (off(0.002) / off(0.001)).log2();
+    assert!((order - 2.0).abs() < 0.3, "reactions of rattle have the order {order}");
+}

@@ -39,6 +39,9 @@ pub enum Action {
     Stop,
     /// It sets the state.
     Reset,
+    /// A step ends at a switching surface, where a condition of the field changes. Nothing is
+    /// recorded.
+    Land,
 }
 
 /// A function whose zeros are events.
@@ -194,6 +197,9 @@ impl<'de> Deserialize<'de> for EventLog {
 pub struct EventMemory {
     /// Sign of the side of zero on which the function is, or was before it came to rest there.
     pub side: i8,
+    /// True for a switching surface along which the motion slides: steps do not end there any more.
+    #[serde(default)]
+    pub slides: bool,
     /// Number of crossings so far.
     pub count: u64,
     /// Largest sum of its absolute terms at events and where the run began.
@@ -242,6 +248,12 @@ impl EventMemory {
     /// True if the event has set the state of the run.
     pub fn has_reset(&self) -> bool {
         self.interval.is_finite()
+    }
+
+    /// True if the function has changed how a run makes its steps: it has set the state, or decides a
+    /// condition of the field.
+    pub fn sets(&self, rule: &EventRule) -> bool {
+        self.has_reset() || rule.action == Action::Land && self.side != 0
     }
 
     /// Distance from zero that is rounding.

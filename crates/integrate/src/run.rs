@@ -307,7 +307,9 @@ impl<'a> Engine<'a> {
         self.check_start()?;
         self.sample_start(observer)?;
         self.begin_claims();
-        self.begin_events();
+        if self.begin_events() {
+            return Ok(Outcome::Reset);
+        }
         let plan = self.plan;
         match &plan.stepping {
             Stepping::Fixed(fixed) => self.run_fixed(fixed, observer),

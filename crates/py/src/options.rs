@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
 /// Names of all options.
-pub const NAMES: [&str; 34] = [
+pub const NAMES: [&str; 35] = [
     "method",
     "step",
     "rtol",
@@ -40,6 +40,7 @@ pub const NAMES: [&str; 34] = [
     "inverse_temperature",
     "fixman",
     "allow_unstable",
+    "landing",
     "error",
     "interpolant",
     "out",
@@ -117,6 +118,7 @@ impl Options {
                 "inverse_temperature" => run.inverse_temperature = Some(float()?),
                 "fixman" => run.fixman = Some(value.extract()?),
                 "allow_unstable" => run.allow_unstable = value.extract()?,
+                "landing" => run.landing = value.extract()?,
                 "error" => run.error = value.extract()?,
                 "interpolant" => run.interpolant = value.extract()?,
                 "out" => run.out = Some(value.extract()?),

@@ -12,13 +12,16 @@ use crate::options::RunOptions;
 use crate::problem::Problem;
 use holonome_integrate::events::{Action, Crossing, EventRule, Events};
 use holonome_integrate::system::Vectors;
-use holonome_model::elaborate::expression::{ACCELERATION, MOMENTUM, MULTIPLIER, STATE, VELOCITY};
+use holonome_model::elaborate::expression::{
+    ACCELERATION, MOMENTUM, MULTIPLIER, REACTION, STATE, VELOCITY,
+};
 use holonome_model::elaborate::model::{Event, EventAction, Following, Model, Reset};
 use holonome_model::functional::Functional;
 use holonome_model::graph::op::Unary;
 use holonome_model::graph::{Graph, Input, Node};
 use holonome_model::syntax::diagnostic::Diagnostic;
 use holonome_model::syntax::span::Span;
+use holonome_model::treatment::following_nodes::FollowingNodes;
 use holonome_model::treatment::{Field, Watched};
 use holonome_words::option;
 use impact::Impacts;
@@ -137,16 +140,19 @@ pub(crate) fn compile(
 ) -> Result<Option<Box<dyn ParametricEvents>>, Error> {
     let model = &problem.model;
     refuse_unknown(problem, field, options)?;
-    if model.events.is_empty() {
+    let surfaces = field.map_or(0, |field| field.surfaces.len());
+    if model.events.is_empty() && surfaces == 0 {
         return Ok(None);
     }
-    let rules = rules(model, options)?;
+    let mut rules = rules(model, options)?;
+    rules.extend((1..=surfaces).map(surface));
     let mut source = Source::new(model, field);
     let functions = source.functions(model);
     let rates = source.rates(&functions, model);
     let terms: Vec<Node> = functions.iter().map(|&of| source.terms(of, &vectors.vectors)).collect();
     let doings = Doings::of(model, &functions, &mut source);
-    let Doings { sets, values, normals, coefficients } = doings;
+    let Doings { mut sets, values, normals, coefficients } = doings;
+    sets.extend((0..surfaces).map(|_| Sets::Values(Vec::new())));
     let impacts = match normals.is_empty() {
         true => None,
         false => {
@@ -171,45 +177,42 @@ pub(crate) fn compile(
 struct Source<'a> {
     graph: Graph,
     field: Option<&'a Field>,
-    /// Velocities, and accelerations if any are read, if the field is known.
-    velocities: Vec<Node>,
-    accelerations: Vec<Node>,
+    /// What follows the state, if the field is known.
+    followed: Option<FollowingNodes>,
     following: Following,
     degrees: usize,
 }
 
 impl<'a> Source<'a> {
     fn new(model: &Model, field: Option<&'a Field>) -> Source<'a> {
-        let (graph, velocities, accelerations) = match field {
+        let events = model.events.iter();
+        let read: Vec<&Functional> = events.flat_map(functionals).collect();
+        let (graph, followed) = match field {
             Some(field) => {
-                let mut field = field.clone();
-                let velocities = field.velocities_along(model);
-                let reads = |event: &Event| event.quantity.depends & ACCELERATION != 0;
-                let any = model.events.iter().any(reads);
-                let accelerations = if any { field.accelerations(&velocities) } else { Vec::new() };
-                (field.graph, velocities, accelerations)
+                let (mut field, given) = (field.clone(), field.dimension);
+                let followed = FollowingNodes::new(&mut field, model, &read, given);
+                (field.graph, Some(followed))
             }
-            None => (Graph::new(), Vec::new(), Vec::new()),
+            None => (Graph::new(), None),
         };
         let (following, degrees) = (model.following(), model.degrees());
-        Source { graph, field, velocities, accelerations, following, degrees }
+        Source { graph, field, followed, following, degrees }
     }
 
-    /// Functions of a model's events.
+    /// Functions of a model's events, and then those of the switching surfaces of its field.
     fn functions(&mut self, model: &Model) -> Vec<Node> {
         let events = model.events.iter();
-        events.flat_map(|event| self.unroll(&event.quantity.functional)).collect()
+        let of_events = events.flat_map(|event| self.unroll(&event.quantity.functional));
+        let mut functions: Vec<Node> = of_events.collect();
+        functions.extend(self.field.iter().flat_map(|field| &field.surfaces));
+        functions
     }
 
     fn unroll(&mut self, functional: &Functional) -> Vec<Node> {
-        let Source { graph, field, velocities, accelerations, following, .. } = self;
-        let mut state = |g: &mut Graph, k: usize| match field {
-            Some(field) if k >= following.multipliers => match k {
-                k if k < following.velocities => field.multipliers[k - following.multipliers],
-                k if k < following.accelerations => velocities[k - following.velocities],
-                k => accelerations[k - following.accelerations],
-            },
-            _ => g.state(k),
+        let Source { graph, followed, .. } = self;
+        let mut state = |g: &mut Graph, k: usize| match followed {
+            Some(followed) => followed.node(g, k),
+            None => g.state(k),
         };
         functional.unroll_over(graph, &mut state)
     }
@@ -239,7 +242,8 @@ impl<'a> Source<'a> {
         let known = events.flat_map(|quantity| {
             std::iter::repeat_n(quantity.depends & unknown == 0, quantity.members)
         });
-        let known: Vec<bool> = known.collect();
+        // Surfaces are those of a field, along which all is known.
+        let known: Vec<bool> = known.chain(std::iter::repeat(true)).take(functions.len()).collect();
         let rate = |(&of, known): (&Node, bool)| match known {
             true => self.rate(of),
             false => self.graph.constant(f64::NAN),
@@ -289,6 +293,20 @@ impl<'a> Source<'a> {
     }
 }
 
+/// Formulas of an event.
+fn functionals(event: &Event) -> Vec<&Functional> {
+    let mut all = vec![&event.quantity.functional];
+    match &event.action {
+        EventAction::Reset(resets) => all.extend(resets.iter().map(|reset| &reset.values)),
+        EventAction::Impact { restitution, friction } => {
+            all.push(restitution);
+            all.extend(friction);
+        }
+        EventAction::Record | EventAction::Stop => {}
+    }
+    all
+}
+
 /// The rules of a model's events, one for each member.
 fn rules(model: &Model, options: &RunOptions) -> Result<Vec<EventRule>, Error> {
     let mut rules = Vec::new();
@@ -334,6 +352,18 @@ fn rules(model: &Model, options: &RunOptions) -> Result<Vec<EventRule>, Error> {
     Ok(rules)
 }
 
+/// Rule of the switching surface of this number, which has no name in the model.
+fn surface(number: usize) -> EventRule {
+    EventRule {
+        name: format!("switching surface {number}"),
+        crossing: Crossing::Any,
+        every: 1,
+        action: Action::Land,
+        last: None,
+        rest: 0,
+    }
+}
+
 /// Refuse events that read what nothing knows, and those that cannot be undone, backwards in time.
 fn refuse_unknown(
     problem: &Problem,
@@ -363,9 +393,9 @@ fn refuse_unknown(
             let help = "make the model smaller, so that it is unrolled, or use the forces";
             return refuse(event, message, "not known", help);
         }
-        if field.is_none() && depends & ACCELERATION != 0 {
+        if field.is_none() && depends & (ACCELERATION | REACTION) != 0 {
             let message = format!(
-                "event '{name}' uses accelerations, and the model is too large to be unrolled"
+                "event '{name}' uses accelerations or reactions, and the model is too large to be unrolled"
             );
             let help = "an acceleration is M⁻¹ times the forces: write them";
             return refuse(event, message, "not known", help);

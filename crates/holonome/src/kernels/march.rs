@@ -455,6 +455,12 @@ impl AttemptLoop<'_> {
                 let target = settling.targets(g, |g, row| g.parameter(targets + row));
                 settling.at(g, t1.node(), &[&attempted.x1[..], &target].concat(), &scales)
             });
+            let sides = &before[slots.sides.clone()];
+            let at_end = (t1.node(), &settled.x[..], length);
+            let kept = r.nodes(|g| settling.watching.at(g, at_end, &nodes(sides)));
+            for (side, kept) in sides.iter().zip(r.values(&kept)) {
+                trial.resolves = trial.resolves & kept.equals(*side);
+            }
             let verdict = self.verdict(r, before, (error, &x1), &trial, &settled);
             let end_field = r.values(&attempted.end_field);
             let result = [
@@ -468,12 +474,6 @@ impl AttemptLoop<'_> {
                 after[slot] = Value::select(verdict.accepted, value, before[slot]);
             }
             self.record_drift(r, &mut after, &settled, (verdict.accepted, t1));
-            let sides = nodes(&before[slots.sides.clone()]);
-            let at_end = (t1.node(), &settled.x[..], length);
-            let kept = r.nodes(|g| settling.watching.at(g, at_end, &sides));
-            for (slot, side) in slots.sides.clone().zip(r.values(&kept)) {
-                after[slot] = Value::select(verdict.accepted, side, before[slot]);
-            }
             self.go_on(r, &mut after, &trial, t1, &verdict);
             after.truncate(slots.changed());
             let goes_on = after[slots.status].at_most(r.constant(Status::Idle.number())).node();

@@ -182,5 +182,6 @@ fn along_tangents(field: &Field, moving: &Range<usize>) -> Field {
         constraints: 0,
         groups: Vec::new(),
         watched: Vec::new(),
+        surfaces: Vec::new(),
     }
 }

@@ -47,12 +47,7 @@ impl Watching {
 
     /// The sides of zero on which the functions have been, after a step of the length h to the state
     /// x at t; they were on `sides` before.
-    pub fn at(
-        &self,
-        g: &mut Graph,
-        (t, x, h): (Node, &[Node], Node),
-        sides: &[Node],
-    ) -> Vec<Node> {
+    pub fn at(&self, g: &mut Graph, (t, x, h): (Node, &[Node], Node), sides: &[Node]) -> Vec<Node> {
         let Some(functions) = &self.functions else { return Vec::new() };
         let found = functions.at(g, t, x);
         let (values, rates) = found.split_at(self.count);

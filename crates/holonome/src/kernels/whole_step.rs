@@ -170,8 +170,7 @@ impl Ingredients<'_> {
         let (mut x1, k) = self.equal_step(&mut space, StepFrom { t, h, x: &x }, known, len);
         let mut carry = Vec::new();
         if let Some((settling, mend)) = mend {
-            let carried: Vec<Node> =
-                (0..carried).map(|k| space.graph.state(behind + k)).collect();
+            let carried: Vec<Node> = (0..carried).map(|k| space.graph.state(behind + k)).collect();
             let (largest, carried) = carried.split_last().expect("the last of them is no scale");
             carry = self.equal_step_scales(&mut space, h, &k, &x1, carried);
             let g = &mut space.graph;

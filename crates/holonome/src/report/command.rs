@@ -13,7 +13,8 @@ pub(super) fn command(attributes: &Map<String, Value>) -> Option<String> {
     let read = |key: &str| attributes.get(key).cloned();
     let settings: Settings = serde_json::from_value(read("settings")?).ok()?;
     // Numbers that a program gave are in no file.
-    if !settings.given.is_empty() {
+    let of_start = settings.start.as_ref().map_or(0, |start| start.values);
+    if settings.given.len() > of_start {
         return None;
     }
     let options: RunOptions = serde_json::from_value(read("options")?).ok()?;
@@ -35,6 +36,7 @@ pub(super) fn command(attributes: &Map<String, Value>) -> Option<String> {
         ("project_initial", settings.project_initial),
         ("allow_unverified", settings.allow_unverified),
         ("allow_unstable", options.allow_unstable),
+        ("no_landing", !options.landing),
         ("error", options.error),
     ];
     let stiff = settings.stiff.map(|stiff| ("stiff", stiff));
@@ -50,7 +52,9 @@ fn of_model(settings: &Settings) -> Vec<(&'static str, String)> {
     let set = settings.set.iter().map(|(name, value)| ("set", format!("{name}={value}")));
     let seed = (settings.seed != 0).then(|| ("seed", settings.seed.to_string()));
     let from = settings.span.and_then(|(from, _)| from).filter(|from| *from != 0.0);
-    set.chain(seed).chain(from.map(|from| ("from", from.to_string()))).collect()
+    let from = from.map(|from| ("from", from.to_string()));
+    let start = settings.start.as_ref().map(|start| ("start", start.path.clone()));
+    set.chain(seed).chain(from).chain(start).collect()
 }
 
 /// Options of a run with their values; `None` if a command line cannot give one of them.

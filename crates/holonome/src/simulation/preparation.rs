@@ -10,6 +10,7 @@ use crate::events;
 use crate::feedback::{feedback_system, refuse_unstable};
 use crate::heat_bath;
 use crate::kernels::{CompiledStep, CompiledSystem, FieldJacobian, Mend, StateVectors, StepSource};
+use crate::landing;
 use crate::least_norm::LeastNorm;
 use crate::options::{Gains, RunOptions};
 use crate::output::RunFolder;
@@ -27,7 +28,7 @@ use holonome_integrate::state::StepState;
 use holonome_integrate::system::System;
 use holonome_linear::resolvent::Resolvent;
 use holonome_model::derived::Derived;
-use holonome_model::elaborate::expression::{ACCELERATION, MULTIPLIER};
+use holonome_model::elaborate::expression::{ACCELERATION, MULTIPLIER, REACTION};
 use holonome_model::rows::RowProgram;
 use holonome_model::syntax::diagnostic::{Diagnostic, Severity};
 use holonome_model::templated::RowField;
@@ -213,7 +214,8 @@ fn treated(
     refuse_unverified(&problem)?;
     let problem = backward::apply(problem, &method, options)?;
     let problem = heat_bath::apply(problem, &method, options, warnings)?;
-    let (mut problem, penalty) = penalty::apply(problem, &method, options, warnings, follow)?;
+    let (problem, penalty) = penalty::apply(problem, &method, options, warnings, follow)?;
+    let mut problem = landing::apply(problem, options);
     problem.examined.leave_out(left_out);
     if let Some(singularity) = problem.singularity() {
         return Err(singularity);
@@ -266,7 +268,7 @@ impl<'a> Compiler<'a> {
         let near = stays_near(method, problem, &vectors);
         let mut form = Form::of(problem, method, options.gain.as_ref(), near)?;
         if let Form::Unrolled(field) = &mut form
-            && !problem.model.events.is_empty()
+            && !(problem.model.events.is_empty() && field.surfaces.is_empty())
         {
             *field = Arc::new(events::watched(problem, field, options)?);
         }
@@ -608,14 +610,19 @@ fn refuse_unknown(
 ) -> Result<(), Error> {
     let multipliers = found || field.is_some_and(|field| !field.multipliers.is_empty());
     let mut unknown = if multipliers { 0 } else { MULTIPLIER };
-    unknown |= if field.is_some() { 0 } else { ACCELERATION };
+    unknown |= if field.is_some() { 0 } else { ACCELERATION | REACTION };
     let Some(observable) = problem.model.observed().find(|q| q.depends & unknown != 0) else {
         return Ok(());
     };
     let name = &observable.name;
-    let (message, help) = match observable.depends & unknown & MULTIPLIER {
-        0 => (
-            format!("observable '{name}' uses accelerations, and the model is too large to be unrolled"),
+    let too_large = "and the model is too large to be unrolled";
+    let (message, help) = match observable.depends & unknown {
+        REACTION => (
+            format!("observable '{name}' uses reactions, {too_large}"),
+            "a reaction is −Gᵀλ: write it with lambda.NAME".to_string(),
+        ),
+        unknown if unknown & MULTIPLIER == 0 => (
+            format!("observable '{name}' uses accelerations, {too_large}"),
             "an acceleration is M⁻¹ times the forces: write them, with the multipliers that a method finds".to_string(),
         ),
         _ => (

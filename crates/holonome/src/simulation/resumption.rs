@@ -2,7 +2,7 @@
 
 use super::{Simulation, prepare};
 use crate::error::Error;
-use crate::options::{RunOptions, Settings};
+use crate::options::{RunOptions, Settings, StartRun};
 use crate::output::{RunFolder, no_checkpoint};
 use crate::problem::Problem;
 use crate::store::{ResumedStore, Status, Store, StoreError, StoredRun};
@@ -261,6 +261,41 @@ pub(crate) fn stored_options(
         )));
     }
     serde_json::from_value(options.clone()).map_err(|_| unreadable(path, "options"))
+}
+
+impl Settings {
+    /// Begin at the last state of the run at `path`: its variables are values of the start.
+    ///
+    /// # Errors
+    /// If it is no run of one trajectory, or has no state.
+    pub fn start_at(&mut self, path: impl AsRef<Path>) -> Result<(), Error> {
+        let path = path.as_ref();
+        let run = open_run(path)?;
+        let no_start = |why: &str| {
+            let text = path.display().to_string();
+            Err(Error::option(format!("{}: {why}", option("start").with(text))))
+        };
+        if run.trajectories().is_some() {
+            return no_start("an ensemble has no last state, take the values of a trajectory");
+        }
+        let (problem, options) = origin(&run)?;
+        let Some(state) = run.checkpoint_state::<StepState>().map_err(Error::store)? else {
+            return no_start("the run has no state yet");
+        };
+        let (model, mut x) = (&problem.model, state.x);
+        if options.until < model.t0 {
+            // The state of a run backwards is that of the reversed model.
+            model.turn_momenta(&mut x);
+        }
+        let values = model.variables.iter().map(|variable| {
+            let numbers = &x[variable.first..][..variable.family.len()];
+            (variable.family.name.clone(), numbers.to_vec())
+        });
+        let values: Vec<(String, Vec<f64>)> = values.collect();
+        self.start = Some(StartRun { path: path.display().to_string(), values: values.len() });
+        self.given.splice(0..0, values);
+        Ok(())
+    }
 }
 
 /// Problem and options of a stored run or ensemble, from which it is made again.

@@ -6,13 +6,14 @@ use crate::error::Error;
 use crate::options::RunOptions;
 use crate::problem::Problem;
 use crate::store::StoreError;
-use holonome_integrate::events::EventMemory;
+use holonome_integrate::events::{EventMemory, EventRule};
 use holonome_integrate::failure::Failure;
 use holonome_integrate::method::MethodTreatment;
 use holonome_integrate::observer::Observer;
 use holonome_integrate::plan::{FixedSteps, Plan, Stepping};
 use holonome_integrate::run::{Outcome, run, run_map};
 use holonome_integrate::state::StepState;
+use holonome_integrate::system::System;
 use holonome_model::treatment::InvariantGroup;
 use std::sync::Arc;
 
@@ -100,7 +101,9 @@ impl Running<'_> {
             copy.rebind(plan, self.from, state);
             copy
         };
-        let is_reset = state.events.iter().any(EventMemory::has_reset);
+        let rules = self.parts.2.events().map_or(&[][..], |events| events.rules());
+        let set = |(memory, rule): (&EventMemory, &EventRule)| memory.sets(rule);
+        let is_reset = state.events.iter().zip(rules).any(set);
         let mut reset = is_reset.then(|| bound(self.copy(state), state));
         loop {
             let holds_all =

@@ -2,6 +2,7 @@
 
 use crate::kernels::{CompiledStep, CompiledSystem, Parametric};
 use crate::step::{Program, Start};
+use holonome_integrate::events::{Action, EventRule};
 use holonome_integrate::feedback_term::metric;
 use holonome_integrate::method::MethodTreatment;
 use holonome_integrate::plan::Plan;
@@ -9,6 +10,7 @@ use holonome_integrate::run::{self, FlowScratch};
 use holonome_integrate::scheme::map::StepMap;
 use holonome_integrate::state::StepState;
 use holonome_integrate::system::System;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// A trajectory: copies share their code, and each has values and a state of its own.
@@ -69,8 +71,24 @@ impl Trajectory {
     /// Take the values of a trajectory with this start that has reached `state`, which stays with
     /// the caller.
     pub fn rebind(&mut self, plan: &Plan, from: From, state: &StepState) {
+        let parameters = self.with_sides(from.parameters, state);
+        let from = From { parameters: &parameters, ..from };
         self.bind_system(from.parameters, &vec![0.0; self.target_count()]);
         self.bind_targets(plan, from, &state.target[self.constraints()..]);
+    }
+
+    /// Parameters of the model with the sides of switching surfaces that a state has reached: they
+    /// are the last ones.
+    fn with_sides<'p>(&self, parameters: &'p [f64], state: &StepState) -> Cow<'p, [f64]> {
+        let rules = self.system.events().map_or(&[][..], |events| events.rules());
+        let lands = |rule: &EventRule| rule.action == Action::Land;
+        let first = parameters.len() - rules.iter().filter(|rule| lands(rule)).count();
+        if first == parameters.len() {
+            return Cow::Borrowed(parameters);
+        }
+        let sides = state.events.iter().zip(rules).filter(|(_, rule)| lands(rule));
+        let sides = sides.map(|(memory, _)| f64::from(memory.side));
+        Cow::Owned(parameters[..first].iter().copied().chain(sides).collect())
     }
 
     /// Move `x` along the steps of `plan`, with these parameters of the model, as a run from there

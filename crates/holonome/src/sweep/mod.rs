@@ -511,7 +511,7 @@ impl Sweep {
         if !ensemble::suits(plan) || aims_elsewhere || solves {
             return None;
         }
-        if !simulation.problem.model.events.is_empty() {
+        if simulation.trajectory.system.events().is_some() {
             return None; // a step in which an event lies is made once more, over a part of it
         }
         let targets = simulation.problem.model.parameter_values.len();

@@ -45,6 +45,10 @@ impl Engine<'_> {
                 if resets > 0 && came[rule] | !self.still_crosses(watch, rule, &before) {
                     continue;
                 }
+                if rules[rule].action == Action::Land {
+                    self.land(watch, rule);
+                    continue;
+                }
                 came[rule] = true;
                 match self.record(watch, rule, (t, true)) {
                     Some(Action::Stop) => stops = true,
@@ -77,6 +81,9 @@ impl Engine<'_> {
             due.iter().for_each(|&rule| came[rule] = false);
         }
         for (rule, memory) in self.state.events.iter_mut().enumerate() {
+            if rules[rule].action == Action::Land {
+                continue;
+            }
             let (g, rate) = (watch.start.g[rule], watch.start.rates[rule]);
             match side(g, rounding(memory, watch.blur, before[rule])) {
                 Some(side) => memory.side = side,
@@ -91,6 +98,22 @@ impl Engine<'_> {
         }
         self.keep_tested_after_reset();
         Ok(Outcome::Reset)
+    }
+
+    /// Change the side of a switching surface at which a step ends. One that is crossed again and
+    /// again within ever shorter times is left to step-size control.
+    fn land(&mut self, watch: &Watch, rule: usize) {
+        let state = &mut *self.state;
+        let memory = &mut state.events[rule];
+        memory.side = match memory.side {
+            0 => sign(watch.start.g[rule]),
+            side => -side,
+        };
+        if memory.reset_at(state.t).is_some() {
+            (memory.side, memory.slides) = (0, true);
+        }
+        state.memory.fill(0.0);
+        state.first_stage.known = false;
     }
 
     /// True if a function is zero and moves across, by more than the rounding of its rate before.

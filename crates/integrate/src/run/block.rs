@@ -198,10 +198,10 @@ impl Engine<'_> {
             return Look::Afterwards;
         }
         watch.begin_at(state.t, &state.x);
-        watch.begin_loop(&state.events);
-        match watch.begins_near(&state.events, fixed.length(t0, state.step)) {
-            true => Look::Singly,
-            false => Look::InLoop,
+        let begins = watch.begin_loop(&state.events);
+        match begins && !watch.begins_near(&state.events, fixed.length(t0, state.step)) {
+            true => Look::InLoop,
+            false => Look::Singly,
         }
     }
 
@@ -212,8 +212,7 @@ impl Engine<'_> {
         let at_end = (fixed.time(self.plan.t0, step + count), &self.x1[..]);
         let watch = self.watch.as_mut()?;
         // Loops look at the states with which their steps begin.
-        let passes =
-            watch.loop_passes(memories) && watch.last_passes(memories, fixed.h, at_end);
+        let passes = watch.loop_passes(memories) && watch.last_passes(memories, fixed.h, at_end);
         watch.learn((step, count), passes);
         (!passes).then_some(count / 2)
     }

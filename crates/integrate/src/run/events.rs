@@ -7,9 +7,9 @@
 
 use super::Engine;
 use super::watch::{Bend, Crossed, Values, Watch};
-use crate::events::{Action, Event, EventMemory, ROUNDING, side};
+use crate::events::{Action, Event, EventMemory, EventRule, ROUNDING, side};
 use crate::failure::Failure;
-use crate::plan::{AdaptiveSteps, FixedSteps};
+use crate::plan::{AdaptiveSteps, FixedSteps, Stepping};
 
 /// Part of a step below which a place is its end.
 const AT_END: f64 = 1e-12;
@@ -31,20 +31,27 @@ pub(super) struct Whole<'a> {
 }
 
 impl Engine<'_> {
-    /// Find the sides on which a new run begins.
-    pub(super) fn begin_events(&mut self) {
-        let Some(watch) = &mut self.watch else { return };
+    /// Find the sides on which a new run begins. True if it depends on them how steps are made.
+    pub(super) fn begin_events(&mut self) -> bool {
+        let Some(watch) = &mut self.watch else { return false };
         let state = &mut *self.state;
         watch.at_start(state.t, &state.x);
-        if state.events.is_empty() {
-            watch.events.terms(state.t, &state.x, &mut watch.terms, &mut watch.work);
-            let rules = watch.events.rules().iter().enumerate();
-            let begun = rules.map(|(k, rule)| {
-                let at = (watch.start.g[k], watch.start.rates[k], watch.terms[k]);
-                EventMemory::new(rule, state.t, at)
-            });
-            state.events = begun.collect();
+        let known = state.events.len();
+        if known == watch.events.rules().len() {
+            return false;
         }
+        watch.events.terms(state.t, &state.x, &mut watch.terms, &mut watch.work);
+        let lands = matches!(self.plan.stepping, Stepping::Adaptive(_));
+        for (k, rule) in watch.events.rules().iter().enumerate().skip(known) {
+            let at = (watch.start.g[k], watch.start.rates[k], watch.terms[k]);
+            let mut memory = EventMemory::new(rule, state.t, at);
+            if rule.action == Action::Land && !lands {
+                (memory.side, memory.slides) = (0, true);
+            }
+            state.events.push(memory);
+        }
+        let set = |(memory, rule): (&EventMemory, &EventRule)| memory.sets(rule);
+        state.events.iter().zip(watch.events.rules()).any(set)
     }
 
     /// Look at the functions of events anew before the next step.
@@ -117,7 +124,7 @@ impl Engine<'_> {
             watch.due.dedup();
             let acts = |&rule: &usize| {
                 let action = watch.events.rules()[rule].acts(self.state.events[rule].count + 1);
-                matches!(action, Some(Action::Stop | Action::Reset))
+                matches!(action, Some(Action::Stop | Action::Reset | Action::Land))
             };
             if watch.due.iter().any(acts) {
                 ends = Some(theta);
@@ -130,7 +137,16 @@ impl Engine<'_> {
             first += count;
         }
         if ends.is_none() {
+            watch.due.clear();
             for (rule, memory) in self.state.events.iter_mut().enumerate() {
+                if memory.side == 0 && watch.events.rules()[rule].action == Action::Land {
+                    // Where the side becomes known, the field is to be that of this side.
+                    let known = side(watch.end.g[rule], memory.rounding()).is_some();
+                    if known && !memory.slides {
+                        watch.due.push(rule);
+                    }
+                    continue;
+                }
                 let crossings = watch.crossed.iter().filter(|crossed| crossed.rule == rule);
                 match side(watch.end.g[rule], memory.rounding()) {
                     Some(side) => memory.side = side,
@@ -142,6 +158,7 @@ impl Engine<'_> {
                 self.make_part(whole, 1.0)?;
             }
             std::mem::swap(&mut watch.start, &mut watch.end);
+            ends = (!watch.due.is_empty()).then_some(1.0);
         }
         watch.known = ends.is_none();
         Ok(ends)
@@ -299,7 +316,9 @@ impl Engine<'_> {
         let action = watch.events.rules()[rule].acts(number)?;
         let state = &mut *self.state;
         let x = if is_state { &state.x } else { &self.x1 };
-        state.event_log.push(Event { rule, number, t, x: &x[..self.system.dim()] });
+        if action != Action::Land {
+            state.event_log.push(Event { rule, number, t, x: &x[..self.system.dim()] });
+        }
         Some(action)
     }
 }

@@ -73,7 +73,7 @@ impl Engine<'_> {
             Some(mut watch) => {
                 match slots.sides.is_empty() {
                     true => self.attempt_watched(attempts, count, &mut watch),
-                    false => self.attempt_looking(attempts, count, pause, &mut watch),
+                    false => self.attempt_looking(attempts, count, &mut watch),
                 }
                 self.watch = Some(watch);
             }
@@ -96,36 +96,12 @@ impl Engine<'_> {
         );
     }
 
-    /// Make attempts in a loop that looks for events: fewer of them if one may lie in a step, and
-    /// none at last.
-    fn attempt_looking(
-        &mut self,
-        attempts: &dyn Attempts,
-        mut count: u64,
-        pause: f64,
-        watch: &mut Watch,
-    ) {
-        let (slots, step) = (attempts.slots(), self.state.step);
-        let spent = self.state.cost.clone();
+    /// Make attempts in a loop that holds where an event may lie in one.
+    fn attempt_looking(&mut self, attempts: &dyn Attempts, count: u64, watch: &mut Watch) {
         watch.forget_start();
-        if self.state.events.iter().any(|memory| memory.side == 0) {
-            return;
-        }
-        while count > 0 {
-            watch.begin_loop(&self.state.events);
-            self.march[slots.sides.clone()].copy_from_slice(&watch.sides);
+        if watch.begin_loop(&self.state.events) {
+            self.march[attempts.slots().sides.clone()].copy_from_slice(&watch.sides);
             self.attempt_up_to(attempts, count);
-            let at = &self.march;
-            watch.sides.copy_from_slice(&at[slots.sides.clone()]);
-            let (steps, passes) = (at[slots.steps] as u64, watch.loop_passes(&self.state.events));
-            watch.learn((step, steps), passes);
-            if passes {
-                return;
-            }
-            self.state.cost = spent.clone();
-            self.enter(slots, pause);
-            self.memory.copy_from_slice(&self.state.memory);
-            count = steps / 2;
         }
     }
 
@@ -169,10 +145,8 @@ impl Engine<'_> {
         let to_limit = self.plan.step_limit.saturating_sub(state.step + state.cost.rejected);
         let to_look = self.claims.steps_to_look(state.step).min(self.longest_block());
         let to_rounding = steps_to_rounding(state.step);
-        let to_event = self.watch.as_ref().map_or(LONGEST_BLOCK, |watch| watch.ahead(state.step));
         [
             LONGEST_BLOCK,
-            to_event,
             to_monitor,
             to_limit,
             steps_to_measurement(state.step),

@@ -1,7 +1,7 @@
 //! The functions of events at both ends of a step, and what shows there.
 
 use super::LONGEST_BLOCK;
-use crate::events::{EventMemory, Events, side_kept};
+use crate::events::{Action, EventMemory, Events, side_kept};
 use crate::system::System;
 
 /// Multiple of a function's rounding by which it moves in a step, at least, if it clearly crosses.
@@ -99,33 +99,40 @@ impl<'a> Watch<'a> {
     pub(super) fn is_suspected(&self, memories: &[EventMemory], h: f64) -> bool {
         memories.iter().enumerate().any(|(rule, memory)| {
             let bend = Bend::of(memory, rule, (&self.start, &self.end));
-            bend.crosses(h) || bend.dips(h) || self.end.g[rule].is_nan() || memory.side == 0
+            let is_known = self.is_known(rule, memory) && !self.end.g[rule].is_nan();
+            bend.crosses(h) || bend.dips(h) || !is_known
         })
     }
 
-    /// True if the step to `end` may have left a side, as far as its end tells; that is how a loop
-    /// looks at steps.
-    fn may_have_left(at: &Values, memories: &[EventMemory], h: f64) -> bool {
+    /// True if a step of the length `h` to a place with these values may have left a side, as far as
+    /// its end tells; that is how a loop looks at steps.
+    fn may_have_left(&self, at: &Values, memories: &[EventMemory], h: f64) -> bool {
         memories.iter().enumerate().any(|(rule, memory)| {
             let side = f64::from(memory.side);
-            side_kept(side, at.g[rule], at.rates[rule], h) != side || side == 0.0
+            side_kept(side, at.g[rule], at.rates[rule], h) != side || !self.is_known(rule, memory)
         })
     }
 
-    /// Set the sides on which functions are before the steps of a loop.
-    pub(super) fn begin_loop(&mut self, memories: &[EventMemory]) {
+    /// True if it is known on which side a function is, or that does not matter.
+    fn is_known(&self, rule: usize, memory: &EventMemory) -> bool {
+        memory.side != 0 || self.events.rules()[rule].action == Action::Land
+    }
+
+    /// Set the sides on which functions are before the steps of a loop; false if one is not known, so
+    /// that steps are to be made by themselves.
+    pub(super) fn begin_loop(&mut self, memories: &[EventMemory]) -> bool {
         self.sides.iter_mut().zip(memories).for_each(|(side, of)| *side = f64::from(of.side));
+        memories.iter().enumerate().all(|(rule, memory)| self.is_known(rule, memory))
     }
 
     /// True if the functions were on their sides at all states at which a loop has looked.
     pub(super) fn loop_passes(&self, memories: &[EventMemory]) -> bool {
-        let kept = |(&side, of): (&f64, &EventMemory)| side == f64::from(of.side) && side != 0.0;
-        self.sides.iter().zip(memories).all(kept)
+        self.sides.iter().zip(memories).all(|(&side, of)| side == f64::from(of.side))
     }
 
     /// True if the step of the length `h` to the start may have left a side.
     pub(super) fn begins_near(&self, memories: &[EventMemory], h: f64) -> bool {
-        Watch::may_have_left(&self.start, memories, h)
+        self.may_have_left(&self.start, memories, h)
     }
 
     /// Look at the last step of a loop, of the length `h` to (t₁, x₁); true if it has left no side.
@@ -136,7 +143,7 @@ impl<'a> Watch<'a> {
         (t1, x1): (f64, &[f64]),
     ) -> bool {
         self.at_end(t1, x1);
-        let passes = !Watch::may_have_left(&self.end, memories, h);
+        let passes = !self.may_have_left(&self.end, memories, h);
         if passes {
             std::mem::swap(&mut self.start, &mut self.end);
         }

@@ -37,8 +37,10 @@ pub const MULTIPLIER: Depends = 256;
 pub const VELOCITY: Depends = 512;
 /// Accelerations of coordinates.
 pub const ACCELERATION: Depends = 1024;
+/// Generalised forces of constraints, −Gᵀλ.
+pub const REACTION: Depends = 2048;
 /// Everything that follows from the state along the motion and is no part of it.
-pub const FOLLOWING: Depends = MULTIPLIER | VELOCITY | ACCELERATION;
+pub const FOLLOWING: Depends = MULTIPLIER | VELOCITY | ACCELERATION | REACTION;
 /// Everything that moves along a trajectory.
 pub const DYNAMIC: Depends = POSITION | MOMENTUM | STATE | TIME;
 /// Inputs that a formula along the motion may use.
@@ -86,6 +88,9 @@ pub enum Storage {
     Velocity(usize),
     /// The accelerations: the coordinate's number among the variables.
     Acceleration(usize),
+    /// The generalised forces: the constraint's number, and the coordinate's among the variables.
+    /// The indices of the constraint come before those of the coordinate.
+    Reaction(usize, usize),
 }
 
 /// The forms of checked expressions.
@@ -165,6 +170,7 @@ impl CheckedExpression {
             Kind::Member(Storage::Multiplier(_), _) => MULTIPLIER,
             Kind::Member(Storage::Velocity(_), _) => VELOCITY,
             Kind::Member(Storage::Acceleration(_), _) => ACCELERATION,
+            Kind::Member(Storage::Reaction(..), _) => MULTIPLIER | REACTION,
             Kind::Table(..) => TABLE,
             Kind::Draw(_) | Kind::Trajectory => DRAW,
             _ => 0,

@@ -61,6 +61,9 @@ impl Scope {
 /// `lambda` of its own.
 pub const LAMBDA: &str = "lambda";
 
+/// Function that stands for the generalised force of a constraint.
+pub const REACTION: &str = "reaction";
+
 /// Names of functions in other languages, with ours.
 pub const ELSEWHERE: &[(&str, &str)] = &[
     ("ln", "log"),
@@ -103,8 +106,16 @@ pub fn function_names() -> Vec<&'static str> {
     unary
         .chain(binary)
         .chain(composed)
-        .chain(["identity", "matrix", "if", "sum", "normal", "uniform", "spline", "linear", "hold"])
+        .chain([
+            "identity", "matrix", "if", "sum", "normal", "uniform", "spline", "linear", "hold",
+            REACTION,
+        ])
         .collect()
+}
+
+/// Name of the momentum of a coordinate whose initial velocity is given.
+pub(super) fn momentum_of(coordinate: &str) -> String {
+    format!("p_{coordinate}")
 }
 
 /// A number of indices in words.

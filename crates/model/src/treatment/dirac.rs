@@ -436,5 +436,6 @@ fn with_invariants(
         constraints: rows.constraints,
         groups: rows.groups,
         watched: Vec::new(),
+        surfaces: Vec::new(),
     }
 }

@@ -10,6 +10,7 @@ pub mod classes;
 pub mod correction;
 pub mod dirac;
 pub mod feedback;
+pub mod following_nodes;
 mod generations;
 pub mod heat_bath;
 pub(crate) mod invariants;
@@ -19,6 +20,7 @@ pub mod mechanics;
 pub mod penalty;
 pub mod reversal;
 pub mod structure;
+pub mod switching;
 pub mod unrolled;
 
 pub use crate::elaborate::model::InvariantKind;
@@ -112,8 +114,10 @@ pub struct Field {
     pub constraints: usize,
     /// Meaning of the rows.
     pub groups: Vec<InvariantGroup>,
-    /// Functions of events that loops of steps watch.
+    /// Functions of events, and then those of switching surfaces, that loops of steps watch.
     pub watched: Vec<Watched>,
+    /// Functions that vanish on the switching surfaces whose sides parameters decide.
+    pub surfaces: Vec<Node>,
 }
 
 /// Function of an event along the motion.

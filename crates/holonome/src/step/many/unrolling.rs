@@ -56,9 +56,8 @@ pub(super) fn unrolled(
         for (deviation, group) in monitor.recorded(r, t, &now.x).into_iter().zip(groups) {
             now.largest[group] = deviation.largest(now.largest[group]);
         }
-        let kept = r.nodes(|g| {
-            watching.at(g, (t.node(), &nodes(&now.x), h.node()), &nodes(&now.sides))
-        });
+        let kept =
+            r.nodes(|g| watching.at(g, (t.node(), &nodes(&now.x), h.node()), &nodes(&now.sides)));
         now.sides = r.values(&kept);
         let mut unrolling = Unrolling { of, rows: &rows, frozen, split, pieces: Vec::new() };
         let mut made = 0.0;

@@ -37,7 +37,7 @@ impl Slot {
         match self {
             // Every member of constraints has its own entry, or a list of members gives it.
             Slot::Member { storage, indices, .. } => {
-                !matches!(storage, Storage::Multiplier(_))
+                !matches!(storage, Storage::Multiplier(_) | Storage::Reaction(..))
                     && indices.iter().all(|&node| names.is_even(node))
             }
             Slot::Number(_) | Slot::Table { .. } | Slot::Trajectory | Slot::Draw { .. } => false,
@@ -88,6 +88,15 @@ impl Slot {
                         let (family, first) = context.variables[k];
                         let place = context.following.accelerations + first;
                         member(names, (family, place), indices, row, span)?
+                    }
+                    Storage::Reaction(constraint, k) => {
+                        let (family, first) = context.variables[k];
+                        let own = indices.len() - family.bounds.len();
+                        let (of, on) = indices.split_at(own);
+                        let entry =
+                            multiplier(names, context.multipliers[constraint], of, row, span)?;
+                        let place = context.following.reaction(entry, first);
+                        member(names, (family, place), on, row, span)?
                     }
                 };
                 Ok(first as u32 + component)

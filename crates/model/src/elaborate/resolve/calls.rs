@@ -24,11 +24,15 @@ impl Elaborator<'_> {
         span: Span,
     ) -> Option<Ex> {
         let name = function.text.as_str();
+        // What shows a reaction is called by that name.
+        if name == names::REACTION && !self.is_definition_with_parameters(name) {
+            return self.reaction(arguments, span);
+        }
         if let Some(declared) = self.symbols.get(name).copied()
             && self.scope.find(name).is_none()
         {
             if let Symbol::Definition(number) = declared.symbol
-                && !self.statement(number).parameters.is_empty()
+                && self.is_definition_with_parameters(name)
             {
                 return self.apply(number, arguments, span);
             }
@@ -71,6 +75,14 @@ impl Elaborator<'_> {
                 None => self.built_in(function, arguments, span),
             },
         }
+    }
+
+    /// True for a function that the file defines.
+    fn is_definition_with_parameters(&self, name: &str) -> bool {
+        self.symbols.get(name).is_some_and(|declared| match declared.symbol {
+            Symbol::Definition(number) => !self.statement(number).parameters.is_empty(),
+            _ => false,
+        })
     }
 
     /// `rows(TABLE)`: the number of rows of a table.

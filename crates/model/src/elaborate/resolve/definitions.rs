@@ -159,7 +159,7 @@ impl Elaborator<'_> {
             self.premature = 0;
             let what = match needs {
                 expression::PARAMETER => "a parameter",
-                expression::MULTIPLIER => "a multiplier",
+                _ if needs & expression::MULTIPLIER != 0 => "a multiplier",
                 expression::VELOCITY | expression::ACCELERATION => "a velocity",
                 _ => "the state or on time",
             };
@@ -183,7 +183,7 @@ impl Elaborator<'_> {
             return self.refuse(Diagnostic::error(message, span, label));
         }
         let what = match excess {
-            expression::MULTIPLIER => "a multiplier",
+            _ if excess & expression::MULTIPLIER != 0 => "a multiplier",
             _ if excess & !expression::FOLLOWING == 0 => "a velocity",
             _ => "the state or on time",
         };

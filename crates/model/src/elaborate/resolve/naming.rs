@@ -124,9 +124,10 @@ impl Elaborator<'_> {
         let finding = Diagnostic::error(format!("'{}' is {what}", name.text), span, label)
             .related(declared.span, "declared here");
         match kind {
-            StatementKind::Velocity => {
-                finding.help(format!("the conjugate momentum is called p_{}", reference.text))
-            }
+            StatementKind::Velocity => finding.help(format!(
+                "the conjugate momentum is called {}",
+                names::momentum_of(&reference.text)
+            )),
             _ => finding,
         }
     }
@@ -177,7 +178,7 @@ impl Elaborator<'_> {
         }
         let place = self.scope.place;
         let (label, help) = match what & !self.scope.allowed {
-            expression::MULTIPLIER => (
+            excess if excess & expression::MULTIPLIER != 0 => (
                 "not known here",
                 "a method finds the multipliers on its way: only observables may use them",
             ),

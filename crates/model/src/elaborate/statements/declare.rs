@@ -2,7 +2,7 @@
 
 use crate::elaborate::expression;
 use crate::elaborate::expression::index_set::IndexSet;
-use crate::elaborate::names::{Declaration, Symbol};
+use crate::elaborate::names::{self, Declaration, Symbol};
 use crate::elaborate::{Elaborator, ParameterEntry, TableEntry, VariableEntry, VariableRole};
 use crate::syntax::ast::{self, Statement};
 use crate::syntax::diagnostic::Diagnostic;
@@ -65,7 +65,7 @@ impl Elaborator<'_> {
             Meaning::Label(..) => Symbol::Label(number),
         };
         if kind == StatementKind::Velocity {
-            let text = format!("p_{}", statement.reference.text);
+            let text = names::momentum_of(&statement.reference.text);
             let momentum = ast::Name { text, span: name.span };
             let symbol = self.new_variable(number, &momentum, kind);
             self.declare_name(&momentum, symbol);

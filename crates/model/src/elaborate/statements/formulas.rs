@@ -146,17 +146,20 @@ impl Elaborator<'_> {
             return known.clone();
         }
         self.enter(number, used)?;
-        let scope = match self.statement(number).kind {
-            StatementKind::Rolling => {
-                let inputs = expression::FORMULA & !expression::MOMENTUM | expression::VELOCITY;
-                Scope::new(inputs, "a rolling constraint")
-            }
-            _ => Scope::new(expression::FORMULA, "a constraint"),
-        };
+        let scope = constraint_scope(self.statement(number).kind);
         let checked = self.within(scope, |this| this.read_equation(this.statement(number)));
         self.leave();
         self.constraints.insert(number, checked.clone());
         checked
+    }
+
+    /// The sides of a constraint, for a member with these values of its indices.
+    pub(in crate::elaborate) fn sides_of_member(&mut self, number: usize, own: &[Ex]) -> Vec<Ex> {
+        let Statement { kind, family, values, .. } = self.statement(number);
+        let names = family.ranges.iter().map(|range| range.name.text.clone());
+        let mut scope = constraint_scope(*kind);
+        scope.locals = names.zip(own.iter().cloned()).collect();
+        self.within(scope, |this| values.iter().filter_map(|side| this.value(side)).collect())
     }
 
     /// Left minus right side of an equation.
@@ -232,5 +235,16 @@ fn terms_of(e: &Ex, out: &mut Vec<Ex>) {
     if let Kind::Add(terms) = &e.kind {
         let added = terms.iter().filter(|(subtracted, _)| !subtracted);
         added.for_each(|(_, term)| terms_of(term, out));
+    }
+}
+
+/// Scope of the equation of a constraint.
+fn constraint_scope(kind: StatementKind) -> Scope {
+    match kind {
+        StatementKind::Rolling => {
+            let inputs = expression::FORMULA & !expression::MOMENTUM | expression::VELOCITY;
+            Scope::new(inputs, "a rolling constraint")
+        }
+        _ => Scope::new(expression::FORMULA, "a constraint"),
     }
 }

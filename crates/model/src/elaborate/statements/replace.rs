@@ -2,6 +2,7 @@
 
 use crate::elaborate::expression::{self, CheckedExpression, Ex, Kind};
 use crate::elaborate::model::Family;
+use crate::elaborate::names::momentum_of;
 use crate::elaborate::shape::Shape;
 use crate::elaborate::{Elaborator, GivenValue, Variations};
 use crate::graph::op::Binary;
@@ -209,6 +210,9 @@ pub(in crate::elaborate) fn replace<'a>(
             continue;
         }
         let before = given.len();
+        if value.by == "start" {
+            state_momentum(file, name);
+        }
         let statements = file.statements.iter().enumerate();
         let named = statements.filter(|(_, s)| has_value(s.kind) && s.name.text == name);
         given.extend(named.map(|(statement, _)| Given { statement, selection, value, number }));
@@ -269,6 +273,20 @@ fn put(file: &mut ast::File, target: &ast::Name, new: &ast::Expr) -> Vec<usize> 
         number
     });
     replaced.collect()
+}
+
+/// Turns the statement of an initial velocity into that of the momentum `name`, which is called after
+/// its coordinate, if there is one: a state gives momenta.
+fn state_momentum(file: &mut ast::File, name: &str) {
+    let is_lagrangian = file.statements.iter().any(|s| s.kind == StatementKind::Lagrangian);
+    let of_momentum = |s: &&mut ast::Statement| {
+        s.kind == StatementKind::Velocity && momentum_of(&s.reference.text) == name
+    };
+    let found = file.statements.iter_mut().find(of_momentum).filter(|_| !is_lagrangian);
+    if let Some(statement) = found {
+        (statement.kind, statement.name.text) = (StatementKind::Momentum, name.to_string());
+        statement.values.clear();
+    }
 }
 
 /// Statement of a value with members or components that is called `name`, if there is one.
