@@ -106,10 +106,7 @@ pub fn function_names() -> Vec<&'static str> {
     unary
         .chain(binary)
         .chain(composed)
-        .chain([
-            "identity", "matrix", "if", "sum", "normal", "uniform", "spline", "linear", "hold",
-            REACTION,
-        ])
+        .chain(["identity", "matrix", "if", "sum", "normal", "uniform", "spline", "linear", "hold"])
         .collect()
 }
 
