@@ -723,12 +723,13 @@ fn the_methods_and_the_stages() {
         }) {
             let method = format!("{}:{name}", treatment["name"].as_str().unwrap());
             let is_of_bodies = scheme["needs"].as_str().unwrap().contains("rigid body");
-            let (model, constraint) = if is_of_bodies {
-                ("rigid-body", "orthogonal")
-            } else {
-                ("spherical-pendulum", "rod")
+            let edge = repository().join("suite/structure/knife-edge.holo");
+            let (model, constraint) = match needs {
+                "a Hamiltonian with rolling constraints" => (edge.to_str().unwrap(), "edge"),
+                _ if is_of_bodies => ("models/rigid-body.holo", "orthogonal"),
+                _ => ("models/spherical-pendulum.holo", "rod"),
             };
-            let run = format!("run models/{model}.holo --method {method} --step 0.01 --until 1");
+            let run = format!("run {model} --method {method} --step 0.01 --until 1");
             let drift =
                 number(&folder.summary(&run), &format!("/drift/constraints/{constraint}/max"));
             // One step of Euler at speed v leaves the sphere by (h v)², over 100 steps; v² = 2 − 2z

@@ -5,7 +5,8 @@
 //! differentiates the equations and solves them by Newton's method. So a method reads like its
 //! source, serves every model, and its Newton matrix is never typed.
 //!
-//! The state is x = (q, p). Constraints are g = 0 with multipliers λ, and X_g = (g_p, −g_q) is the
+//! The state is x = (q, p). Rolling constraints A(q, t) v + b(q, t) = 0 act by forces alone, ṗ = … −
+//! Aᵀμ. Other constraints are g = 0 with multipliers λ, and X_g = (g_p, −g_q) is the
 //! field of g, so that a force of constraint has the sign ṗ = −H_q − g_qᵀλ.
 
 /// A number of a step.
@@ -66,7 +67,8 @@ pub enum Guess<'a> {
 pub enum Monitored {
     /// No equations.
     Never,
-    /// Equations whose matrix is h times one that does not depend on h.
+    /// Equations whose matrix is h times one that does not depend on h, unless equations of stages
+    /// are joined with them.
     Always,
     /// Equations whose matrix is h² times such a one. They are monitored only if fibres are not
     /// straight lines, as these may then meet the set that is solved for several times.
@@ -149,8 +151,10 @@ pub enum Asked {
     Energy,
     /// g.
     Constraints,
-    /// Hidden constraints.
+    /// Hidden constraints, and behind them A v + b of the rolling ones.
     Hidden,
+    /// −Gᵀλ − Aᵀμ for multipliers λ of the constraints and μ of the rolling ones.
+    Reaction,
     /// X_{a·h} of the hidden constraints h for multipliers a.
     HiddenField,
     /// Dg ẋ + g_t for a rate ẋ.
@@ -277,6 +281,12 @@ pub trait PhaseSpace {
     /// its place.
     fn carried(&mut self, like: &[Value], find: Finding) -> Vec<Value>;
 
+    /// Values that the step before has [carried over](PhaseSpace::carry) and that make the state a
+    /// longer one: `find` gives those with which it starts. See [`PhaseSpace::carried`].
+    fn carried_state(&mut self, like: &[Value], find: Finding) -> Vec<Value> {
+        self.carried(like, find)
+    }
+
     /// FSAL values from which an iteration starts. They are carried over if the iteration itself
     /// detects whether it leads away from them.
     fn carried_guess(&mut self, like: &[Value], find: Finding) -> Vec<Value> {
@@ -331,9 +341,16 @@ impl dyn PhaseSpace + '_ {
         self.ask(Asked::Constraints, t, x)
     }
 
-    /// Hidden constraints X_g(H) + g_t at (t, x).
+    /// Hidden constraints X_g(H) + g_t at (t, x), and behind them the rolling constraints A v + b with
+    /// v = H_p.
     pub fn hidden_constraints(&mut self, t: Value, x: &[Value]) -> Vec<Value> {
         self.ask(Asked::Hidden, t, x)
+    }
+
+    /// Forces −Gᵀλ − Aᵀμ at (t, x), for constraints on positions with multipliers λ and rolling ones
+    /// with μ, which stand in the order of the hidden constraints.
+    pub fn reaction(&mut self, t: Value, x: &[Value], multipliers: &[Value]) -> Vec<Value> {
+        self.ask(Asked::Reaction, t, &[x, multipliers].concat())
     }
 
     /// X_{a·h} of the hidden constraints h at (t, x).

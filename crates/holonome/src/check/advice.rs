@@ -132,6 +132,13 @@ fn advice_on_methods(
     let pace = Pace::new(problem);
     let growth = "a correction's error grows like T², a symplectic method's like T";
     match symplectic {
+        None if suited(survey, "gni") => vec![
+            format!("advice: {name}, for short runs and for long ones"),
+            format!(
+                "        it holds {}; gni and nonholonomic-leapfrog are reversible, at a fixed cost per step",
+                kept.join(", ")
+            ),
+        ],
         None => vec![
             format!("advice: {name}: no method for long runs of Hamiltonian models suits this one"),
             match kept.is_empty() {

@@ -43,7 +43,10 @@ const WEAK: f64 = 0.1;
 
 /// True if a method takes penalised models: methods that hold constraints themselves do not.
 pub(crate) fn takes(method: &Method) -> bool {
-    !matches!(method.scheme.needs, Needs::Coisotropic | Needs::Body | Needs::FreeBody)
+    !matches!(
+        method.scheme.needs,
+        Needs::Coisotropic | Needs::Rolling | Needs::Body | Needs::FreeBody
+    )
 }
 
 /// The problem that a run with these options integrates. If the options ask for a penalty and it

@@ -7,6 +7,7 @@ use super::symbols::ParameterPlaces;
 use crate::kernels::Formula;
 use crate::policy::FEWEST_SWEPT;
 use holonome_model::elaborate::model::Model;
+use holonome_model::graph::calculus::Gradient;
 use holonome_model::graph::op::{Binary, Unary};
 use holonome_model::graph::{Expression, Graph, Input, Node};
 use holonome_model::treatment::mechanics::{Mechanics, Restriction};
@@ -36,6 +37,8 @@ pub struct Functions {
     /// The hidden constraints, and their scales; see `constraint_sizes`.
     pub hidden: Formula,
     pub hidden_sizes: Formula,
+    /// Forces −Gᵀλ − Aᵀμ of multipliers that follow the state.
+    pub reaction: Formula,
     /// X_g of every constraint, and the motion of a point along it.
     pub gradients: Gradients,
     pub fibre: Fibre,
@@ -150,6 +153,7 @@ impl Functions {
             constraint_sizes: sizes(mechanics, &mechanics.constraints),
             hidden: values(&mechanics.hidden),
             hidden_sizes: sizes(mechanics, &mechanics.hidden),
+            reaction: reaction(mechanics),
             gradients: Gradients::new(mechanics),
             fibre: Fibre::new(mechanics, model),
             flows: None,
@@ -186,6 +190,25 @@ fn slope(mechanics: &Mechanics) -> Formula {
         *slope = g.sub(*slope, force);
     }
     Formula::unfused(&g, &slope)
+}
+
+/// Forces −Gᵀλ − Aᵀμ of constraints on positions and of rolling ones, for multipliers that follow the
+/// state. Constraints on momenta have none.
+fn reaction(mechanics: &Mechanics) -> Formula {
+    let (mut g, n) = (mechanics.graph.clone(), mechanics.degrees);
+    let mut force = vec![g.zero(); n];
+    let entries = |gradient: &Gradient| gradient.iter().map(|&(i, d)| (i as usize, d)).collect();
+    let of_positions = mechanics.constraints.iter().map(|g| entries(&g.gradient));
+    let of_rolling = mechanics.rolling.iter().map(|row| row.iter().copied().enumerate().collect());
+    let rows: Vec<Vec<(usize, Node)>> = of_positions.chain(of_rolling).collect();
+    for (k, row) in rows.into_iter().enumerate() {
+        let multiplier = g.state(mechanics.phase() + k);
+        for (i, d) in row.into_iter().filter(|&(i, _)| i < n) {
+            let amount = g.mul(multiplier, d);
+            force[i] = g.sub(force[i], amount);
+        }
+    }
+    Formula::unfused(&g, &force)
 }
 
 /// Sizes of the terms of formulas: their values with all sums, of whatever is multiplied, replaced

@@ -259,6 +259,11 @@ pub fn tangents(
     let functions = functions(method, mechanics, model, extension, settings).map_err(unsuitable)?;
     let nodes = Nodes::new(&Arc::new(functions));
     let trace = recorded((method, false), nodes, (FsalMode::Compute, false)).map_err(unsuitable)?;
+    if trace.extends_state {
+        return Err(Error::option(format!(
+            "the derivative is that of steps which depend on the state alone, and those of `{method}` depend on multipliers that they carry; use nonholonomic-leapfrog or dla"
+        )));
+    }
     let (own, tolerance) = (settings.own(method), settings.newton_tolerance.unwrap_or(0.0));
     let of = (mechanics, &**model);
     let program = unrolled::lower(&trace, None, of, method.substeps(), own, tolerance);
@@ -360,6 +365,7 @@ fn templated_facts(method: &Method, model: &Model, in_lanes: bool) -> Option<Fac
     let needs = method.scheme.needs;
     let constrained = !model.constraints.is_empty();
     let unrolled = needs.recognised()
+        || !model.rollings.is_empty()
         || method.treatment.moves_the_state()
         || constrained && steps_with_extension(method);
     let templated =
@@ -626,14 +632,12 @@ impl Facts<'_> {
         match (self.hamiltonian, self.constrained) {
             (false, _) => "gauss4 or corrected:dop853",
             (true, false) => "stormer-verlet-a or gauss4",
+            (true, true) if self.kind == ConstraintKind::Nonholonomic => {
+                "nonholonomic-leapfrog, gni or corrected:dop853"
+            }
             (true, true)
                 if self.degenerate.is_some()
-                    || matches!(
-                        self.kind,
-                        ConstraintKind::SecondClass
-                            | ConstraintKind::Mixed
-                            | ConstraintKind::Nonholonomic
-                    ) =>
+                    || matches!(self.kind, ConstraintKind::SecondClass | ConstraintKind::Mixed) =>
             {
                 "corrected:dop853"
             }
@@ -643,7 +647,7 @@ impl Facts<'_> {
 
     fn of(mechanics: &Mechanics) -> Facts<'_> {
         Facts {
-            constrained: !mechanics.constraints.is_empty(),
+            constrained: mechanics.kind != ConstraintKind::Free,
             hamiltonian: mechanics.degrees > 0,
             kind: mechanics.kind,
             degenerate: mechanics.degenerate.as_deref(),
@@ -771,6 +775,7 @@ fn suits(method: &Method, facts: &Facts) -> Result<(), String> {
         }
         Needs::Hamiltonian
         | Needs::Coisotropic
+        | Needs::Rolling
         | Needs::Flows
         | Needs::Natural
         | Needs::Stiff
@@ -791,8 +796,18 @@ fn suits(method: &Method, facts: &Facts) -> Result<(), String> {
         Needs::HeatBath if constrained && kind != ConstraintKind::Holonomic => {
             return Err(format!("it takes constraints on positions only; use {}", facts.remedy()));
         }
+        Needs::Rolling if kind != ConstraintKind::Nonholonomic => {
+            return Err(format!(
+                "it is for rolling constraints, and the model has none; use {}",
+                facts.remedy()
+            ));
+        }
+        Needs::Rolling => return Ok(()),
         _ if kind == ConstraintKind::Nonholonomic => {
-            "rolling constraints have d'Alembert's forces, which it does not find; use corrected:dop853 or corrected:gauss8"
+            return Err(format!(
+                "rolling constraints have d'Alembert's forces, which it does not find; use {}",
+                facts.remedy()
+            ));
         }
         Needs::Coisotropic if kind == ConstraintKind::SecondClass => {
             "the brackets of the constraints do not vanish on the constraint set, so they have no fibres to slide along; use corrected:dop853"

@@ -147,6 +147,7 @@ impl Symbols for Nodes {
             Asked::Hidden => &functions.hidden,
             Asked::ConstraintSizes => &functions.constraint_sizes,
             Asked::HiddenSizes => &functions.hidden_sizes,
+            Asked::Reaction => &functions.reaction,
             Asked::HiddenField => &functions.extension().hidden_field,
             Asked::ConstraintRates => &functions.extension().constraint_rates,
             Asked::HiddenRates => &functions.extension().hidden_rates,

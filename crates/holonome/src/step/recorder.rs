@@ -73,6 +73,8 @@ pub struct Trace<S: Symbols> {
     pub multipliers: (Vec<S::Symbol>, Vec<usize>),
     /// True if the step reuses values of the previous one (FSAL).
     pub has_fsal: bool,
+    /// True if these are part of a longer state, and do not follow from x.
+    pub extends_state: bool,
     /// Places, among the carried quantities, of the monitored energy and of its value at the start
     /// of the run.
     pub monitored: Option<(usize, usize)>,
@@ -250,8 +252,9 @@ pub struct StepRecorder<S: Symbols> {
     given: Given,
     /// Inputs for values reused from the previous step.
     fsal_inputs: Vec<S::Symbol>,
-    /// True if values are reused.
+    /// True if values are reused, and if they do not follow from x.
     has_fsal: bool,
+    extends_state: bool,
     /// Values recorded in place of the step's result.
     found: Option<Found<S::Symbol>>,
     monitored: Option<(usize, usize)>,
@@ -290,7 +293,16 @@ pub fn record<S: CompositeFunctions>(
         recorder.noise = None;
     }
     let (calls, drawn) = (recorder.count(), recorder.drawn());
-    let StepRecorder { symbols, systems, carried, multipliers, has_fsal, monitored, .. } = recorder;
+    let StepRecorder {
+        symbols,
+        systems,
+        carried,
+        multipliers,
+        has_fsal,
+        extends_state,
+        monitored,
+        ..
+    } = recorder;
     Trace {
         symbols,
         x,
@@ -301,6 +313,7 @@ pub fn record<S: CompositeFunctions>(
         carried,
         multipliers,
         has_fsal,
+        extends_state,
         monitored,
         sums: 0..0,
         drawn,
@@ -320,6 +333,7 @@ impl<S: Symbols> StepRecorder<S> {
             given,
             fsal_inputs: Vec::new(),
             has_fsal: false,
+            extends_state: false,
             found: None,
             monitored: None,
             noise: None,

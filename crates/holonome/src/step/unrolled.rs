@@ -27,7 +27,7 @@ use holonome_model::graph::fuse::fuse;
 use holonome_model::graph::tape::Tape;
 use holonome_model::graph::{Expression, Graph, Input, Node};
 use holonome_model::treatment::Field;
-use holonome_model::treatment::mechanics::Mechanics;
+use holonome_model::treatment::mechanics::{Mechanics, Restriction};
 use holonome_model::treatment::structure::ConstraintKind;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::ops::Range;
@@ -53,7 +53,7 @@ impl Lowering for Unrolled {
     fn name(names: &EquationNames, equation: Equation, _: usize) -> String {
         match equation {
             Equation::Constraint(i) => names.constraints[i].clone(),
-            Equation::Hidden(i) => format!("{}.hidden", names.constraints[i]),
+            Equation::Hidden(i) => names.hidden[i].clone(),
             Equation::Stage(i) => names.components[i].clone(),
             Equation::AngularMomentum(i) => format!("angular momentum, component {}", i + 1),
         }
@@ -68,6 +68,7 @@ impl Lowering for Unrolled {
 #[derive(Clone)]
 pub struct EquationNames {
     constraints: Vec<String>,
+    hidden: Vec<String>,
     components: Vec<String>,
 }
 
@@ -167,12 +168,11 @@ pub fn lower(
 ) -> LoweredProgram<Unrolled> {
     let parameters = &[&model.parameter_values, own].concat();
     let mut cut = Cut::new(trace);
+    let named =
+        |list: &[Restriction]| list.iter().map(|restriction| restriction.name.clone()).collect();
     let names = EquationNames {
-        constraints: mechanics
-            .constraints
-            .iter()
-            .map(|constraint| constraint.name.clone())
-            .collect(),
+        constraints: named(&mechanics.constraints),
+        hidden: named(&mechanics.hidden),
         components: model.component_names(),
     };
     let (mut actions, mut registers, mut monitored) =
@@ -301,6 +301,8 @@ fn monitored_property(system: &System<Nodes>, mechanics: &Mechanics) -> Option<M
     let curved = mechanics.kind == ConstraintKind::Coisotropic;
     match system.monitored {
         Monitored::Never => None,
+        // Equations of stages, which others may be joined with, do not scale with h.
+        Monitored::Always if system.rows.iter().any(Equation::is_stage) => None,
         Monitored::Always => Some(MonitoredProperty::Determinant { power: 1, curved }),
         Monitored::OnCurves => {
             curved.then_some(MonitoredProperty::Determinant { power: 2, curved })

@@ -183,6 +183,13 @@ fn noise_in_lanes() {
         &Case { penalty: Some("20"), step: StepSize::Fixed(0.01), ..constrained },
         &["zhang-skeel"],
     );
+    let rolling = Case {
+        text: include_str!("../../../../suite/structure/knife-edge.holo"),
+        vary: &[("m", "1 + 0.1*i")],
+        friction: None,
+        ..constrained
+    };
+    agrees(&rolling, &["nonholonomic-leapfrog", "gni", "dla", "suzuki4(nonholonomic-leapfrog)"]);
     // Every trajectory has its own noise.
     let made = sweep(&constrained, "rattle", 2, 5.0).unwrap();
     let batch = compute(&made, None, 0..TRAJECTORIES).unwrap();

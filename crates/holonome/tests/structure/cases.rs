@@ -59,6 +59,10 @@ impl Case {
         !(self.restrictions)(0.0, &self.start()).is_empty()
     }
 
+    pub fn rolls(&self) -> bool {
+        ROLLING.contains(&self.name())
+    }
+
     /// True if a scheme that needs this of a model can run here. Every new kind of need has to be
     /// added.
     pub fn serves(&self, needs: Needs) -> bool {
@@ -66,7 +70,8 @@ impl Case {
             Needs::Field | Needs::Series | Needs::Canonical | Needs::Hamiltonian => {
                 !self.constrained()
             }
-            Needs::Coisotropic => self.constrained(),
+            Needs::Coisotropic => self.constrained() && !self.rolls(),
+            Needs::Rolling => self.rolls(),
             Needs::Flows => self.flows,
             Needs::Body => BODIES.contains(&self.name()),
             Needs::FreeBody => self.name() == "matrix-rigid-body",
@@ -86,6 +91,9 @@ fn none(_: f64, _: &[f64]) -> Vec<f64> {
 
 /// Cases that are rigid bodies.
 pub const BODIES: [&str; 4] = ["matrix-rigid-body", "magnetic-body", "heavy-top", "tilted-top"];
+
+/// Cases with rolling constraints.
+pub const ROLLING: [&str; 2] = ["knife-edge", "edge-on-a-sphere"];
 
 /// QᵀQ = 1, or its rows' products, and their rates, for x = (Q, P) with Q' = P J⁻¹.
 fn orthogonal(x: &[f64], inverse_mass: [[f64; 3]; 3]) -> Vec<f64> {
@@ -115,7 +123,7 @@ fn kinetic(x: &[f64], j: [f64; 3]) -> f64 {
 const TILTED: [[f64; 3]; 3] = [[0.54, -0.17, 0.15], [-0.17, 0.83, -0.38], [0.15, -0.38, 1.04]];
 
 /// All models: without constraints, separable or not; g(q), also with time and with H that is not
-/// separable; g(q, p) with linear and with curved fibres, one and two of them; spheres.
+/// separable; g(q, p) with linear and with curved fibres, one and two of them; spheres; rolling.
 pub static CASES: &[Case] = &[
     Case {
         path: "../models/henon-heiles.holo",
@@ -415,6 +423,35 @@ pub static CASES: &[Case] = &[
         path: "structure/tilted-top.holo",
         set: &[],
         restrictions: |_, x| orthogonal(x, TILTED.map(|row| row.map(|entry| entry / 0.599))),
+        energy: |_| f64::NAN,
+        h: 0.05,
+        flows: false,
+        natural: false,
+        stiff: None,
+    },
+    Case {
+        path: "structure/knife-edge.holo",
+        set: &[],
+        restrictions: |_, x| vec![(x[2].sin() * x[3] - x[2].cos() * x[4]) / 2.0],
+        energy: |x| {
+            dot(&x[3..5], &x[3..5]) / 4.0 + x[5] * x[5] + dot(&x[..2], &x[..2]) - 0.6 * x[2].cos()
+        },
+        h: 0.1,
+        flows: false,
+        natural: false,
+        stiff: None,
+    },
+    // H of this is not an invariant.
+    Case {
+        path: "structure/edge-on-a-sphere.holo",
+        set: &[],
+        restrictions: |t, x| {
+            let (q, p) = (&x[..3], &x[4..7]);
+            let metric = 1.0 + q[0] * q[0] / 2.0;
+            let v = [metric * p[0] + 0.2 * q[2], metric * p[1], metric * p[2]];
+            let blade = q[2] * v[0] - x[3].cos() * v[1] - 0.3 * t.sin() - 0.1;
+            vec![dot(q, q) - 1.0, 2.0 * dot(q, &v), blade]
+        },
         energy: |_| f64::NAN,
         h: 0.05,
         flows: false,

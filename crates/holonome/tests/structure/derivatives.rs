@@ -69,7 +69,10 @@ const TREATED: [&str; 9] = [
 fn a_derivative_is_that_of_the_computed_map() {
     let of_fields = SCHEMES.iter().filter(|scheme| scheme.follows_fields());
     let of_fields = of_fields.map(|scheme| scheme.name.parse().unwrap());
-    let methods: Vec<Method> = bases().into_iter().chain(compositions()).chain(of_fields).collect();
+    // Its steps carry multipliers; `nonholonomic.rs` tests that this is said.
+    let derivable = |method: &Method| method.scheme.name != "gni";
+    let methods: Vec<Method> =
+        bases().into_iter().chain(compositions()).chain(of_fields).filter(derivable).collect();
     let untreated = methods
         .iter()
         .flat_map(|method| few_cases_of(method).into_iter().zip([method].into_iter().cycle()));

@@ -11,7 +11,11 @@ const T0: f64 = 0.3;
 
 /// A point of the case's set, at T0 for all cases: some way along the motion.
 fn point(case: &Case) -> Vec<f64> {
-    let method = if case.constrained() { "rattle" } else { "gauss6" };
+    let method = match (case.rolls(), case.constrained()) {
+        (true, _) => "nonholonomic-leapfrog",
+        (false, true) => "rattle",
+        (false, false) => "gauss6",
+    };
     case.with(method).steps((0.0, T0 / 10.0), 10, &case.start()).unwrap()
 }
 

@@ -57,6 +57,7 @@ pub fn few_cases_of(method: &Method) -> Vec<&'static Case> {
             "two-spheres",
             "matrix-rigid-body",
             "heavy-top",
+            "edge-on-a-sphere",
         ];
         cases.retain(|case| of_each_kind.contains(&case.name()));
     } else if method.unconstrained.is_some_and(|base| !base.facts().explicit) {

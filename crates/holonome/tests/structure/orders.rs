@@ -214,6 +214,8 @@ fn every_method_has_its_order() {
         "two-spheres",
         "driven-pendulum",
         "hopf-pair",
+        "knife-edge",
+        "edge-on-a-sphere",
     ];
     let of = |method: &Method| {
         let mut cases = cases_of(method);

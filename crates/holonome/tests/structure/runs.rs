@@ -84,6 +84,7 @@ fn energies_have_no_trend() {
                     ("hopf-pair", 2_000),
                     ("matrix-rigid-body", 2_000),
                     ("magnetic-body", 2_000),
+                    ("knife-edge", 2_000),
                 ],
                 (false, true) => &[("hopf-pair", 10_000)],
                 (false, false) => &[
@@ -96,6 +97,7 @@ fn energies_have_no_trend() {
                     ("twisted-pair", 1_000),
                     ("matrix-rigid-body", 20_000),
                     ("magnetic-body", 20_000),
+                    ("knife-edge", 40_000),
                 ],
             };
         for case in cases_of(&method) {
@@ -281,6 +283,7 @@ fn runs_go_back() {
             "hopf-pendulum",
             "matrix-rigid-body",
             "heavy-top",
+            "knife-edge",
         ];
         for case in cases_of(&method).into_iter().filter(|case| reversible.contains(&case.name())) {
             let (simulation, start) = (case.with(&method.to_string()), case.start());

@@ -75,6 +75,8 @@ pub enum Needs {
     /// A Hamiltonian with constraints whose brackets vanish on the constraint set: all g(q), and
     /// some g(q, p).
     Coisotropic,
+    /// A Hamiltonian with rolling constraints, and perhaps others on positions.
+    Rolling,
     /// A Hamiltonian whose parts have known flows.
     Flows,
     /// A rigid body whose attitude is a rotation matrix.
@@ -118,6 +120,7 @@ impl fmt::Display for Needs {
             Needs::Series => "a vector field of smooth formulas",
             Needs::Hamiltonian => "a Hamiltonian without constraints",
             Needs::Coisotropic => "a Hamiltonian with constraints",
+            Needs::Rolling => "a Hamiltonian with rolling constraints",
             Needs::Flows => "a Hamiltonian of parts with known flows",
             Needs::Body => "a rigid body with its attitude",
             Needs::FreeBody => "a free rigid body",

@@ -15,6 +15,7 @@ pub mod gauss;
 mod gauss_collocation;
 pub mod langevin;
 mod newmark;
+mod nonholonomic;
 mod radau;
 pub mod rattle;
 mod rigid_body;
@@ -62,6 +63,9 @@ pub static SCHEMES: &[&Scheme] = &[
     &gauss::GAUSS6,
     &rattle::SHAKE,
     &rattle::RATTLE,
+    &nonholonomic::LEAPFROG,
+    &nonholonomic::GNI,
+    &nonholonomic::DLA,
     &splitting::LIE_TROTTER,
     &splitting::ADJOINT,
     &splitting::STRANG,

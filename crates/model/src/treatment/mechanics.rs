@@ -2,7 +2,7 @@
 //! and their fibres.
 
 use super::dirac::{account_for_work, unconstrained_field};
-use super::structure::{ConstraintKind, Hidden, Irregular, Structure};
+use super::structure::{ConstraintKind, Irregular, Structure};
 use super::unrolled::{TooLarge, Unrolled};
 use crate::elaborate::model::Model;
 use crate::graph::calculus::Gradient;
@@ -33,10 +33,13 @@ pub struct Mechanics {
     pub stiff: Option<Vec<Node>>,
     /// Kind of the constraints.
     pub kind: ConstraintKind,
-    /// Scalar constraints.
+    /// Scalar constraints, without those of rolling.
     pub constraints: Vec<Restriction>,
     /// Hidden constraints: of a coisotropic kind one for each constraint, none of a second-class one.
+    /// Behind them stand the rolling constraints, as functions of positions and momenta.
     pub hidden: Vec<Restriction>,
+    /// Matrix A of the rolling constraints, by rows over the positions.
+    pub rolling: Vec<Vec<Node>>,
     /// First constraint along whose normal H does not depend on the momentum: no multiplier acts on
     /// it.
     pub degenerate: Option<String>,
@@ -80,7 +83,7 @@ impl Forces {
 
 /// True if the hidden constraints are linear in the momenta and have no other part: they hold for
 /// momenta that are scaled.
-fn keeps_hidden(g: &mut Graph, hidden: &[Hidden], degrees: usize) -> bool {
+fn keeps_hidden(g: &mut Graph, hidden: &[Restriction], degrees: usize) -> bool {
     let rest: FxHashMap<Node, Node> =
         (degrees..2 * degrees).map(|k| (g.state(k), g.zero())).collect();
     let momentum = |input| matches!(input, Input::State(i) if i as usize >= degrees);
@@ -119,7 +122,7 @@ fn depends_on_parameters_alone(g: &Graph, node: Node) -> bool {
 /// A scalar constraint, or a hidden one.
 #[derive(Clone, Debug)]
 pub struct Restriction {
-    /// Name of the constraint, in a family with its indices: `link[3]`.
+    /// Name of the constraint, in a family with its indices: `link[3]`, `link[3].hidden`.
     pub name: String,
     /// Formula that must vanish.
     pub node: Node,
@@ -160,7 +163,11 @@ impl Mechanics {
             let sparse = g.gradient(node);
             full(g, &sparse)[..degrees].to_vec()
         });
-        let keeps = keeps_hidden(g, &structure.hidden, degrees);
+        let (constraints, hidden) = restrictions(model, &unrolled, &structure);
+        let tangent = structure.hidden.iter().find(|hidden| hidden.tangency);
+        let degenerate = tangent.map(|hidden| constraints[hidden.of].name.clone());
+        let g = &mut unrolled.graph;
+        let keeps = keeps_hidden(g, &hidden, degrees);
         let forces = Forces::new(g, &unrolled.force, keeps);
         let mut field = match hamiltonian {
             true => unconstrained_field(model, &mut unrolled),
@@ -170,22 +177,6 @@ impl Mechanics {
         let following: Vec<Node> =
             (0..degrees).map(|k| unrolled.graph.state(2 * degrees + k)).collect();
         let power = model.work().map(|_| unrolled.power(&following));
-        let mut constraints = Vec::new();
-        for (quantity, scalars) in model.constraints.iter().zip(&unrolled.constraints) {
-            for scalar in scalars {
-                let (name, gradient) =
-                    (quantity.member_name(scalar.member), scalar.gradient.clone());
-                constraints.push(Restriction { name, node: scalar.node, gradient });
-            }
-        }
-        let tangent = structure.hidden.iter().find(|hidden| hidden.tangency);
-        let degenerate = tangent.map(|hidden| constraints[hidden.of].name.clone());
-        let hidden = structure.hidden.into_iter().map(|hidden| Restriction {
-            name: constraints[hidden.of].name.clone(),
-            node: hidden.node,
-            gradient: hidden.gradient,
-        });
-        let hidden = hidden.collect();
         let (dimension, kind) = (model.dimension(), structure.kind);
         let hamiltonian = unrolled.hamiltonian;
         Mechanics {
@@ -201,7 +192,35 @@ impl Mechanics {
             kind,
             constraints,
             hidden,
+            rolling: unrolled.rolling.into_iter().flatten().collect(),
             degenerate,
         }
     }
+}
+
+/// Scalar constraints without those of rolling; their hidden ones, and behind these the rolling
+/// constraints.
+fn restrictions(
+    model: &Model,
+    unrolled: &Unrolled,
+    structure: &Structure,
+) -> (Vec<Restriction>, Vec<Restriction>) {
+    let all = model.constraints.iter().zip(&unrolled.constraints);
+    let scalars = all.flat_map(|(quantity, scalars)| {
+        scalars.iter().map(|scalar| Restriction {
+            name: quantity.member_name(scalar.member),
+            node: scalar.node,
+            gradient: scalar.gradient.clone(),
+        })
+    });
+    let mut constraints: Vec<Restriction> = scalars.collect();
+    let of_rolling = unrolled.rolling.iter().map(Vec::len).sum::<usize>();
+    let rolling = constraints.split_off(constraints.len() - of_rolling);
+    let hidden = structure.hidden.iter().map(|hidden| Restriction {
+        name: format!("{}.hidden", constraints[hidden.of].name),
+        node: hidden.node,
+        gradient: hidden.gradient.clone(),
+    });
+    let hidden = hidden.chain(rolling).collect();
+    (constraints, hidden)
 }

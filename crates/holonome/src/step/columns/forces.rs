@@ -62,6 +62,7 @@ pub fn carry_forces(trace: &mut Trace<ColumnSymbols>) -> Option<Trace<ColumnSymb
         carried: Vec::new(),
         multipliers: (Vec::new(), Vec::new()),
         has_fsal: false,
+        extends_state: false,
         monitored: None,
         sums: 0..0,
         drawn: None,

@@ -157,6 +157,7 @@ impl Symbols for ColumnSymbols {
             Asked::Energy => mechanics.energies(t, x),
             Asked::Constraints => mechanics.constraints(t, x),
             Asked::Hidden => mechanics.hidden_constraints(t, x),
+            Asked::Reaction => unreachable!("rolling constraints are unrolled"),
             Asked::HiddenField => {
                 let (x, a) = x.split_at(2 * degrees);
                 mechanics.hidden_field(t, x, a)

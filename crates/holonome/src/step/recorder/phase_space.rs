@@ -207,6 +207,11 @@ impl<S: CompositeFunctions> PhaseSpace for StepRecorder<S> {
         values::<S>(&found)
     }
 
+    fn carried_state(&mut self, like: &[Value], find: Finding) -> Vec<Value> {
+        self.extends_state = true;
+        self.carried(like, find)
+    }
+
     fn carried_guess(&mut self, like: &[Value], find: Finding) -> Vec<Value> {
         if self.given.guesses { self.carried(like, find) } else { find(self) }
     }
