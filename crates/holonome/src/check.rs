@@ -25,6 +25,7 @@ use holonome_model::scales::{Scales, in_units};
 use holonome_model::templated::RowField;
 use holonome_model::treatment::Field;
 use holonome_model::treatment::feedback::gain_name;
+use holonome_model::treatment::integrability::integrability;
 use holonome_model::treatment::mechanics::Mechanics;
 use holonome_model::treatment::structure::{Probe, Structure, ambient_points, points_on_set};
 pub use rows::{
@@ -179,11 +180,21 @@ fn notes(problem: &Problem, structure: Option<&Structure>, rank: Option<Rank>) -
     if structure.is_some_and(|s| s.hidden.iter().any(|h| h.tangency)) {
         notes.push("the kinetic energy does not feel a constraint's normal: its hidden constraint is G p = 0 (the momentum is tangent)".to_string());
     }
+    notes.extend(integrable_together(problem));
     if let Some(r) = rank.filter(|r| r.least < r.rows) {
         notes.push(format!("the {} invariants have rank {} on the set: they say some things twice, which feedback and correction can bear", r.rows, r.least));
     }
     notes.extend(kept_with_forces(problem));
     notes
+}
+
+/// Remark on rolling constraints that are integrable with each other, though one is not by itself.
+fn integrable_together(problem: &Problem) -> Option<String> {
+    let (field, _) = problem.examined.field.as_ref()?;
+    let of = integrability(&problem.model, field)?;
+    (of.together && of.alone.contains(&false)).then(|| {
+        "the rolling constraints are integrable together (Frobenius): all of them could be constraints on positions".to_string()
+    })
 }
 
 /// What is left of the structure of a model on which forces act.

@@ -146,7 +146,7 @@ fn runs_are_resumed() {
     for method in METHODS {
         // Long enough to be stopped, with so many samples: a run is asked every 20 milliseconds.
         let options =
-            options(&format!("--method {method} --step 0.0002 --until 12 --samples 60001"));
+            options(&format!("--method {method} --step 0.00002 --until 6 --samples 300001"));
         let problem = || load(&path, &[]).unwrap();
         let whole = run(problem(), options.clone()).unwrap();
         let folder = tempfile::tempdir().unwrap();

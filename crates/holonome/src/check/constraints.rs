@@ -6,6 +6,7 @@ use holonome_model::elaborate::expression::{MOMENTUM, TIME};
 use holonome_model::elaborate::model::{Model, Rolling};
 use holonome_model::treatment::brackets::partners;
 use holonome_model::treatment::feedback::gain_name;
+use holonome_model::treatment::integrability::integrability;
 use holonome_model::treatment::structure::{ConstraintKind, Structure};
 use holonome_model::treatment::{Field, InvariantGroup, InvariantKind};
 
@@ -66,6 +67,7 @@ pub(super) fn constraint_rows(
 ) -> Vec<ConstraintRow> {
     let structure = derived.map(|(_, structure)| structure);
     let classes = derived.map_or(Vec::new(), |(field, structure)| classes(model, field, structure));
+    let integrable = derived.and_then(|(field, _)| integrability(model, field));
     let stated = model.imposed_constraints();
     // For each stated constraint, the number of its imposed equations and one of their hidden ones.
     let mut imposed = vec![(0, None); stated.len()];
@@ -102,9 +104,9 @@ pub(super) fn constraint_rows(
                 (false, true, true) => "G H_p + g_t = 0",
                 (false, false, _) => "{g, H} = 0",
             });
-            let rolls = model.rollings.iter().any(|of| stated[of.constraint].name == c.name);
+            let rolling = model.rollings.iter().position(|of| stated[of.constraint].name == c.name);
             let kind = match (model.is_hamiltonian(), holonomic) {
-                _ if rolls => ConstraintRole::Rolling,
+                _ if rolling.is_some() => ConstraintRole::Rolling,
                 (false, _) => ConstraintRole::Manifold,
                 (true, true) => ConstraintRole::Holonomic,
                 (true, false) => ConstraintRole::PhaseSpace,
@@ -116,6 +118,7 @@ pub(super) fn constraint_rows(
                 redundant: c.scalars() - held,
                 kind,
                 rheonomic: c.depends & TIME != 0,
+                integrable: integrable.as_ref().zip(rolling).map(|(of, k)| of.alone[k]),
                 class,
                 hidden: formula,
                 classes,

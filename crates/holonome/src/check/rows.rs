@@ -52,6 +52,9 @@ pub struct ConstraintRow {
     pub kind: ConstraintRole,
     /// True if it moves with the time.
     pub rheonomic: bool,
+    /// Of a rolling one, whether it is integrable by itself: it could be one of positions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub integrable: Option<bool>,
     /// Dirac's class, in words; empty if it is not known.
     pub class: &'static str,
     /// Formula of its hidden constraint, if it has one.

@@ -265,7 +265,11 @@ impl ConstraintRow {
             ConstraintRole::Holonomic if self.rheonomic => "holonomic, rheonomic",
             ConstraintRole::Holonomic => "holonomic",
             ConstraintRole::PhaseSpace => "on phase space",
-            ConstraintRole::Rolling => "rolling",
+            ConstraintRole::Rolling => match self.integrable {
+                None => "rolling",
+                Some(false) => "rolling, not integrable",
+                Some(true) => "rolling, integrable: could be on positions",
+            },
         }
     }
 

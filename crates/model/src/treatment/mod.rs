@@ -13,6 +13,7 @@ pub mod feedback;
 pub mod following_nodes;
 mod generations;
 pub mod heat_bath;
+pub mod integrability;
 pub(crate) mod invariants;
 mod join;
 mod least_norm;
