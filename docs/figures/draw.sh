@@ -34,6 +34,9 @@ cp compared/work-precision.svg "$root/$figures/"
 "$holonome" reproduce planar-pendulum-2022 --quiet --out reproduced > printed
 cp reproduced/planar-pendulum-2022/fig-6.svg "$root/$figures/"
 
+"$holonome" reproduce nonholonomic-2020 --quiet --out reproduced > printed
+cp reproduced/nonholonomic-2020/fig-1.svg "$root/$figures/nonholonomic.svg"
+
 gallery alkane t ends "--method velocity-verlet --step 0.005 --until 20 --samples 400"
 gallery argon t temperature "--set N=256 --method stormer-verlet-a --step 0.004 --until 8 --samples 400"
 gallery braced-square "r[1].x" "r[1].y" "--method stormer-verlet-a --penalty 100 --step 1e-3 --until 4 --samples 500"

@@ -29,7 +29,7 @@ use std::fs;
 use std::io::Read;
 use std::process::{Command, Stdio};
 
-const PAGES: [&str; 12] = [
+const PAGES: [&str; 13] = [
     "README.md",
     "docs/cluster.md",
     "docs/first.md",
@@ -40,6 +40,7 @@ const PAGES: [&str; 12] = [
     "docs/library.md",
     "docs/methods.md",
     "docs/penalty.md",
+    "docs/rolling.md",
     "docs/speed.md",
     "docs/storage.md",
 ];
@@ -350,6 +351,35 @@ fn the_methods_page_is_true() {
 #[test]
 fn the_penalty_page_is_true() {
     check_page("docs/penalty.md");
+}
+
+/// The numbers of the table are those of the study.
+#[test]
+fn the_rolling_page_is_true() {
+    check_page("docs/rolling.md");
+    let study = Folder::new().run("reproduce nonholonomic-2020 --json").ok().json();
+    let claims = study["studies"][0]["claims"].as_array().unwrap().clone();
+    let measured: Vec<Value> =
+        claims.iter().flat_map(|claim| claim["measured"].as_array().unwrap().clone()).collect();
+    let text = read("docs/rolling.md");
+    let rows: Vec<Vec<&str>> = text
+        .lines()
+        .filter(|line| line.starts_with("| `"))
+        .map(|line| line.trim_matches('|').split('|').map(str::trim).collect())
+        .collect();
+    assert_eq!(rows.len(), 13);
+    for row in rows {
+        let run = row[0].trim_matches('`').replace("nonholonomic-", "").replace([':', '('], "-");
+        for (problem, cell) in ["lopsided", "gauge"].iter().zip(&row[1..]) {
+            let name = format!("largest drift of H by {problem}-{}", run.replace(')', ""));
+            let found = measured.iter().find(|value| value["name"] == name.as_str());
+            let found = found.unwrap_or_else(|| panic!("no {name}"))["value"].as_f64().unwrap();
+            let shown: f64 = cell.parse().unwrap();
+            // Energies at round-off are that, whatever their digits.
+            let same = (shown - found).abs() <= 0.1 * found || shown.max(found) < 1e-12;
+            assert!(same, "{name}: {shown:e}, {found:e}");
+        }
+    }
 }
 
 #[test]
