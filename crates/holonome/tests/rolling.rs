@@ -123,3 +123,42 @@ fn a_ball_on_a_turntable_moves_on_circles() {
     }
     assert!(finished.summary.drift.iter().all(|drift| drift.name != "H"));
 }
+
+/// Constraints that say the same have the forces of one, with multipliers of least norm: those of
+/// c = 0 and 2c = 0 add up to μ, and are μ/5 and 2μ/5.
+#[test]
+fn redundant_constraints_share_the_forces() {
+    let twice = format!(
+        "{COIN}
+        rolling again : 2*r'.x = 2*R*cos(heading)*angle'
+        rolling side : sin(heading)*r'.x = cos(heading)*r'.y
+        observe more = (lambda.again, lambda.side)"
+    );
+    for with in [
+        "--method corrected:dop853 --rtol 1e-11",
+        "--method corrected:gauss8 --step 0.05",
+        "--method nonholonomic-leapfrog --step 0.0005",
+        "--method gni --step 0.0005",
+        "--method dla --step 0.0005",
+    ] {
+        let samples = options(&format!("--until 3 --every 1 {with}"));
+        let finished = run(problem(&twice), samples.clone()).unwrap();
+        let single = run(problem(COIN), samples).unwrap();
+        for (k, t) in finished.times().into_iter().enumerate() {
+            let (sin, cos) = (0.7 * t).sin_cos();
+            let [along, across] = finished.array("forces")[k][..] else { panic!() };
+            let [again, side] = finished.array("more")[k][..] else { panic!() };
+            // λ is orthogonal to the combinations 2c − d and sin c − cos e − s of the equations.
+            let found = [along + 2.0 * again + sin * side, across - cos * side];
+            let zeros = [2.0 * along - again, sin * along - cos * across - side];
+            for (found, single) in found.iter().zip(&single.array("forces")[k]) {
+                // The state errs by h², the multipliers of both runs alike.
+                assert!((found - single).abs() < 1e-7, "{with} {t}: {found} {single}");
+            }
+            assert!(zeros.iter().all(|zero| zero.abs() < 1e-7), "{with} {t}: {zeros:?}");
+        }
+        let drifts = &finished.summary.drift;
+        let held = |name: &str| drifts.iter().find(|d| d.name == name).unwrap().max < 1e-12;
+        assert!(["along", "again", "side"].into_iter().all(held), "{with}: {drifts:?}");
+    }
+}

@@ -3,7 +3,7 @@
 use super::rows::{ClassRow, ConstraintRole, ConstraintRow};
 use crate::gain::is_imposed;
 use holonome_model::elaborate::expression::{MOMENTUM, TIME};
-use holonome_model::elaborate::model::{Model, Rolling};
+use holonome_model::elaborate::model::{Model, Quantity, Rolling};
 use holonome_model::treatment::brackets::partners;
 use holonome_model::treatment::feedback::gain_name;
 use holonome_model::treatment::integrability::integrability;
@@ -80,6 +80,12 @@ pub(super) fn constraint_rows(
             .and_then(|s| s.hidden.iter().rfind(|h| scalars.contains(&h.of) && h.order == 1));
         imposed[of] = (imposed[of].0 + part.scalars(), hidden.or(imposed[of].1));
     }
+    let rolls = |c: &Quantity| {
+        let of = model.redundancy.as_ref();
+        of.is_some_and(|of| {
+            of.stated.iter().zip(&of.rolls).any(|(s, rolls)| *rolls && s.name == c.name)
+        })
+    };
     stated
         .iter()
         .zip(imposed)
@@ -104,9 +110,12 @@ pub(super) fn constraint_rows(
                 (false, true, true) => "G H_p + g_t = 0",
                 (false, false, _) => "{g, H} = 0",
             });
-            let rolling = model.rollings.iter().position(|of| stated[of.constraint].name == c.name);
+            let rolling = model
+                .rollings
+                .iter()
+                .position(|of| model.constraints[of.constraint].name == c.name);
             let kind = match (model.is_hamiltonian(), holonomic) {
-                _ if rolling.is_some() => ConstraintRole::Rolling,
+                _ if rolling.is_some() || rolls(c) => ConstraintRole::Rolling,
                 (false, _) => ConstraintRole::Manifold,
                 (true, true) => ConstraintRole::Holonomic,
                 (true, false) => ConstraintRole::PhaseSpace,

@@ -149,9 +149,8 @@ pub fn examine_by(backend: &dyn Backend, derived: &Derived, span: (f64, f64)) ->
             return found;
         }
     };
-    // Ranks mean little off the set; those of rolling constraints are found with their forces.
-    let ranked = model.is_hamiltonian() && model.rollings.is_empty();
-    if ranked && off.is_empty() && !model.constraints.is_empty() {
+    // Ranks mean little off the set.
+    if model.is_hamiltonian() && off.is_empty() && !model.constraints.is_empty() {
         let scalars = || unrolled.constraints.iter().flatten();
         let nodes: Vec<Node> = scalars().map(|s| s.node).collect();
         let gradients: Vec<&Gradient> = scalars().map(|s| &s.gradient).collect();

@@ -232,8 +232,7 @@ impl Projection {
         let initial = onto_zeros(&functions, self.t0, &model.initial, &units)?;
         let there = Model { initial, ..model.clone() };
         let (dependence, _) = redundancy(&there, &self.scales, &functions);
-        let redundant = dependence.is_redundant() && model.rollings.is_empty();
-        redundant.then(|| model.without_implied(&dependence.implied))
+        dependence.is_redundant().then(|| model.without_implied(&dependence.implied))
     }
 
     /// Moves the state `start` onto the constraint set at these parameters.

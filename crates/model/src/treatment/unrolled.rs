@@ -124,17 +124,20 @@ pub fn unroll(model: &Model) -> Result<Unrolled, TooLarge> {
 /// Derivatives of a rolling constraint by the velocities.
 fn velocity_slopes(g: &mut Graph, model: &Model, rolling: &Rolling) -> Vec<Vec<Node>> {
     let (first, n) = (model.following().velocities, model.degrees());
-    let outputs = rolling.functional.unroll(g);
-    let slopes = |&output: &Node| {
+    let (outputs, of) = (rolling.functional.unroll(g), &model.constraints[rolling.constraint]);
+    let width = of.shape.len();
+    let places = (0..of.members)
+        .flat_map(|member| of.components.iter().map(move |c| member * width + c.offset));
+    let slopes = |place: usize| {
         let mut row = vec![g.zero(); n];
-        for (i, d) in g.gradient(output) {
+        for (i, d) in g.gradient(outputs[place]) {
             if let Some(k) = (i as usize).checked_sub(first) {
                 row[k] = d;
             }
         }
         row
     };
-    outputs.iter().map(slopes).collect()
+    places.map(slopes).collect()
 }
 
 impl Unrolled {

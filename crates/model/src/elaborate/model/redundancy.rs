@@ -3,7 +3,7 @@
 //! Methods impose independent equations only. The constraints of a model are then parts of those
 //! that it states: members of one constraint, of which the same components remain.
 
-use super::{Component, Model, Quantity};
+use super::{Component, Model, Quantity, Rolling};
 use crate::functional::{Functional, Stretches, Term};
 use std::sync::Arc;
 
@@ -18,6 +18,8 @@ pub struct Redundancy {
     /// For each stated constraint, the equations that follow from the other constraints: members,
     /// ascending, with components.
     pub implied: Vec<Vec<(usize, Component)>>,
+    /// For each stated constraint, whether it is a rolling one.
+    pub rolls: Vec<bool>,
 }
 
 impl Model {
@@ -31,7 +33,7 @@ impl Model {
     /// constraints, which follow from the others.
     pub fn without_implied(&self, implied: &[usize]) -> Model {
         let (mut constraints, mut parts, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
-        let mut first = 0;
+        let (mut rollings, mut first) = (Vec::new(), 0);
         for (number, quantity) in self.constraints.iter().enumerate() {
             let width = quantity.components.len();
             // Members with the same components left.
@@ -52,7 +54,13 @@ impl Model {
                     None => groups.push((rest, vec![member as u32])),
                 }
             }
+            let rolling = self.rollings.iter().find(|rolling| rolling.constraint == number);
             for (components, members) in groups.into_iter().filter(|(rest, _)| !rest.is_empty()) {
+                rollings.extend(rolling.map(|rolling| Rolling {
+                    constraint: constraints.len(),
+                    functional: quantity.functional_of(&rolling.functional, &members),
+                    ..rolling.clone()
+                }));
                 constraints.push(quantity.part(components, &members));
                 parts.push((number, members));
             }
@@ -60,22 +68,28 @@ impl Model {
             first += quantity.scalars();
         }
         let stated = self.constraints.clone();
-        let redundancy = Some(Arc::new(Redundancy { stated, parts, implied: left_out }));
-        Model { constraints, redundancy, ..self.clone() }
+        let is_rolling = |k: usize| self.rollings.iter().any(|rolling| rolling.constraint == k);
+        let rolls = (0..stated.len()).map(is_rolling).collect();
+        let redundancy = Some(Arc::new(Redundancy { stated, parts, implied: left_out, rolls }));
+        Model { constraints, rollings, redundancy, ..self.clone() }
     }
 }
 
 impl Quantity {
+    /// A formula of all members, for these members.
+    fn functional_of(&self, all: &Functional, members: &[u32]) -> Functional {
+        match members.len() == self.members {
+            true => all.clone(),
+            false => of_members(all, self.shape.len(), members),
+        }
+    }
+
     /// These components of these members.
     fn part(&self, components: Vec<Component>, members: &[u32]) -> Quantity {
         let k = self.indices.len();
         let indices = |&member: &u32| &self.member_indices[member as usize * k..][..k];
-        let functional = match members.len() == self.members {
-            true => self.functional.clone(),
-            false => of_members(&self.functional, self.shape.len(), members),
-        };
         Quantity {
-            functional,
+            functional: self.functional_of(&self.functional, members),
             member_indices: members.iter().flat_map(indices).copied().collect(),
             members: members.len(),
             components,
