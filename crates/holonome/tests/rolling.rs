@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{options, run};
+use common::{load, options, repository, run};
 use holonome::Problem;
 
 fn problem(text: &str) -> Problem {
@@ -160,5 +160,79 @@ fn redundant_constraints_share_the_forces() {
         let drifts = &finished.summary.drift;
         let held = |name: &str| drifts.iter().find(|d| d.name == name).unwrap().max < 1e-12;
         assert!(["along", "again", "side"].into_iter().all(held), "{with}: {drifts:?}");
+    }
+}
+
+/// A rattleback against equations by hand without multipliers (`suite/reference/rattleback.py`): it
+/// turns around, from −5 to 5. Errors grow a hundredfold on the way.
+#[test]
+fn a_rattleback_turns_around() {
+    let path = repository().join("suite/models/rattleback.holo");
+    let expected = [
+        (1.0, [0.000_848_186_551_996, -0.003_752_816_317_800, -4.993_715_549_495_29], 1e-10),
+        (5.0, [0.042_634_689_242_543, -0.029_593_350_766_966, 0.560_941_507_228_922], 1e-8),
+        (10.0, [1.208_750_714e-7, 0.000_814_142_245_097, 5.000_026_547_179_76], 1e-8),
+    ];
+    let samples = options("--method corrected:dop853 --rtol 1e-12 --until 10 --every 1");
+    let finished = run(load(&path, &[]).unwrap(), samples).unwrap();
+    let (n, spin) = (finished.array("n"), finished.array("spin"));
+    for (t, values, tolerance) in expected {
+        let k = t as usize;
+        let found = [n[k][0], n[k][1], spin[k][0]];
+        for (found, expected) in found.iter().zip(values) {
+            assert!((found - expected).abs() < tolerance, "{t}: {found} {expected}");
+        }
+    }
+    // The forces of the contact do no work.
+    let energy = finished.summary.drift.iter().find(|drift| drift.name == "H").unwrap();
+    assert!(energy.max < 1e-14, "{energy:?}");
+    // Methods of order 2, with constraints on positions beside.
+    for method in ["nonholonomic-leapfrog", "gni", "dla"] {
+        let error = |h: f64| {
+            let samples = options(&format!("--method {method} --step {h} --until 1 --samples 2"));
+            let finished = run(load(&path, &[]).unwrap(), samples).unwrap();
+            (finished.array("spin")[1][0] - expected[0].1[2]).abs()
+        };
+        let (coarse, fine) = (error(5e-4), error(2.5e-4));
+        let order = (coarse / fine).log2();
+        assert!((order - 2.0).abs() < 0.1, "{method}: {coarse:e} {fine:e}");
+    }
+}
+
+/// Chaplygin's sleigh in closed form: along the blade it moves at U tanh kt, and turns at Ω / cosh
+/// kt, where m U² = (I + m a²) Ω² = 2H and k = m a U/(I + m a²).
+#[test]
+fn a_sleigh_ends_straight() {
+    let (m, inertia, a) = (2.0, 0.5, 0.3);
+    let text = format!(
+        "coordinate c : R^2 = ({a}, 0)
+        coordinate f = 0
+        velocity v of c = (0, {a}*1.5)
+        velocity w of f = 1.5
+        hamiltonian dot(p_c, p_c)/(2*{m}) + p_f^2/(2*{inertia})
+        rolling blade : cos(f)*c'.y - sin(f)*c'.x = {a}*f'
+        observe along = cos(f)*c'.x + sin(f)*c'.y
+        observe turn = f'"
+    );
+    let whole = inertia + m * a * a;
+    let speed = 1.5 * f64::sqrt(whole / m);
+    for (with, tolerance) in [
+        ("", 1e-8),
+        ("--method corrected:gauss8 --step 0.05", 1e-10),
+        ("--method nonholonomic-leapfrog --step 0.001", 2e-6),
+        ("--method gni --step 0.001", 2e-6),
+        ("--method dla --step 0.001", 2e-6),
+        ("--method suzuki4(dla) --step 0.02", 1e-7),
+    ] {
+        let finished =
+            run(problem(&text), options(&format!("--until 6 --every 1 {with}"))).unwrap();
+        for (k, t) in finished.times().into_iter().enumerate() {
+            let phase = m * a * speed / whole * t;
+            let off = [
+                finished.array("along")[k][0] - speed * phase.tanh(),
+                finished.array("turn")[k][0] - 1.5 / phase.cosh(),
+            ];
+            assert!(off.iter().all(|off| off.abs() < tolerance), "{with} {t}: {off:?}");
+        }
     }
 }

@@ -149,8 +149,11 @@ pub fn examine_by(backend: &dyn Backend, derived: &Derived, span: (f64, f64)) ->
             return found;
         }
     };
-    // Ranks mean little off the set.
-    if model.is_hamiltonian() && off.is_empty() && !model.constraints.is_empty() {
+    // Ranks mean little off the set. Rolling constraints whose forces are determined are independent,
+    // whatever the scales of the state are.
+    let with_forces = (!model.rollings.is_empty()).then(|| derived.field());
+    let ranked = model.is_hamiltonian() && !matches!(with_forces, Some(Ok(_)));
+    if ranked && off.is_empty() && !model.constraints.is_empty() {
         let scalars = || unrolled.constraints.iter().flatten();
         let nodes: Vec<Node> = scalars().map(|s| s.node).collect();
         let gradients: Vec<&Gradient> = scalars().map(|s| &s.gradient).collect();
@@ -166,7 +169,7 @@ pub fn examine_by(backend: &dyn Backend, derived: &Derived, span: (f64, f64)) ->
             return without_implied(backend, model, found, span);
         }
     }
-    let extended = match derived.field() {
+    let extended = match with_forces.unwrap_or_else(|| derived.field()) {
         Ok(extended) => extended,
         Err(NoMechanics::TooLarge(too_large)) => {
             found.too_large = Some(too_large);

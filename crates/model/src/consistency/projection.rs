@@ -1,6 +1,7 @@
 //! Projection of initial states onto the constraint set.
 
 use super::ranks::redundancy;
+use crate::derived::Derived;
 use crate::elaborate::model::{Dynamics, Model};
 use crate::graph::Node;
 use crate::graph::calculus::Gradient;
@@ -232,7 +233,10 @@ impl Projection {
         let initial = onto_zeros(&functions, self.t0, &model.initial, &units)?;
         let there = Model { initial, ..model.clone() };
         let (dependence, _) = redundancy(&there, &self.scales, &functions);
-        dependence.is_redundant().then(|| model.without_implied(&dependence.implied))
+        let determined =
+            || !model.rollings.is_empty() && Derived::new(model.clone()).field().is_ok();
+        let redundant = dependence.is_redundant() && !determined();
+        redundant.then(|| model.without_implied(&dependence.implied))
     }
 
     /// Moves the state `start` onto the constraint set at these parameters.

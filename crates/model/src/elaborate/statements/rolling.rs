@@ -6,8 +6,10 @@ use crate::elaborate::expression;
 use crate::elaborate::lower::Purpose;
 use crate::elaborate::model::{Dynamics, Following, Quantity, Rolling, momentum_derivatives};
 use crate::functional::Functional;
+use crate::graph::op::{Binary, Unary};
 use crate::graph::{Expression, Graph, Input, Node};
 use crate::syntax::diagnostic::Diagnostic;
+use rustc_hash::FxHashSet;
 
 /// Largest number of operations of H and of rolling constraints, which are unrolled.
 const LARGEST: usize = 100_000;
@@ -61,6 +63,29 @@ pub(super) fn rollings(
     Some((quantities, rollings))
 }
 
+/// True if these formulas are sums of products with velocities: they are 0 wherever all velocities are
+/// and the other factors have a value.
+fn vanish_at_rest(g: &Graph, outputs: &[Node], is_velocity: impl Fn(Input) -> bool) -> bool {
+    let mut vanishing: FxHashSet<Node> = FxHashSet::default();
+    // Arguments come before what is made of them.
+    for node in g.reachable(outputs) {
+        let at_rest = |node| vanishing.contains(&node);
+        let vanishes = match g.expression(node) {
+            Expression::Input(input) => is_velocity(input),
+            Expression::Unary(Unary::Neg, a) => at_rest(a),
+            Expression::Binary(Binary::Add | Binary::Sub, a, b) => at_rest(a) && at_rest(b),
+            Expression::Binary(Binary::Mul, a, b) => at_rest(a) || at_rest(b),
+            Expression::Binary(Binary::Div, a, _) => at_rest(a),
+            Expression::Select(_, a, b) => at_rest(a) && at_rest(b),
+            _ => g.is_zero(node),
+        };
+        if vanishes {
+            vanishing.insert(node);
+        }
+    }
+    outputs.iter().all(|output| vanishing.contains(output))
+}
+
 /// A rolling constraint with H_p in the place of the velocities, and true if it is linear in them.
 ///
 /// # Errors
@@ -87,9 +112,7 @@ fn composed(
                 .help("d'Alembert's principle gives the forces of A(q, t) q' + b(q, t) = 0 only"));
         }
     }
-    let still = vec![g.zero(); degrees];
-    let at_rest = quantity.functional.unroll_over(&mut g, &mut |g, k| following.node(g, k, &still));
-    let is_homogeneous = at_rest.iter().all(|&node| g.is_zero(node));
+    let is_homogeneous = vanish_at_rest(&g, &outputs, is_velocity);
     let energy = h.unroll(&mut g)[0];
     let gradient = g.gradient(energy);
     let velocities = momentum_derivatives(&mut g, &gradient, degrees);
