@@ -18,8 +18,9 @@ use constraints::{constraint_rows, degrees_of_freedom, dimension_left};
 use held::{HeldIntegrals, groups, kept_groups};
 use holonome_integrate::method::{Method, MethodTreatment, Needs, SCHEMES, Scheme, TREATMENTS};
 use holonome_linear::gram::{Gram, Row};
-use holonome_model::elaborate::model::{Dynamics, Model, Role, Variable};
+use holonome_model::elaborate::model::{Dynamics, Model, Quantity, Role, Variable};
 use holonome_model::graph::{Expression, Graph, Input, Node};
+use holonome_model::poisson::Poisson;
 use holonome_model::policy::Way;
 use holonome_model::scales::{Scales, in_units};
 use holonome_model::templated::RowField;
@@ -29,8 +30,8 @@ use holonome_model::treatment::integrability::integrability;
 use holonome_model::treatment::mechanics::Mechanics;
 use holonome_model::treatment::structure::{Probe, Structure, ambient_points, points_on_set};
 pub use rows::{
-    ClassRow, ConstraintRole, ConstraintRow, Jacobian, MassMatrix, MethodRow, ModelKind, Rank,
-    TemplateRows, VariableRow,
+    ClassRow, ConstraintRole, ConstraintRow, Jacobian, MassMatrix, MethodRow, ModelKind,
+    PoissonMatrix, Rank, TemplateRows, VariableRow,
 };
 use serde::Serialize;
 
@@ -65,6 +66,9 @@ pub struct Report {
     pub variables: Vec<VariableRow>,
     /// Constraints, in the model's order.
     pub constraints: Vec<ConstraintRow>,
+    /// Matrix of brackets of a Poisson system.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub poisson: Option<PoissonMatrix>,
     /// Mass matrix; `None` for a field.
     pub mass_matrix: Option<MassMatrix>,
     /// True if the determinant of the constraints varies; `None` if that is not known.
@@ -124,7 +128,12 @@ impl Report {
         let (mass_matrix, separable) = mass(model).unzip();
         Report {
             model: problem.name.clone(),
-            kind: if model.is_hamiltonian() { ModelKind::Hamiltonian } else { ModelKind::Field },
+            kind: match (model.is_hamiltonian(), &model.poisson) {
+                (true, _) => ModelKind::Hamiltonian,
+                (false, Some(_)) => ModelKind::Poisson,
+                (false, None) => ModelKind::Field,
+            },
+            poisson: poisson_matrix(model),
             dimension: model.phase_dimension(),
             degrees_of_freedom: degrees,
             variables: variable_rows(model),
@@ -260,6 +269,20 @@ fn assumptions(problem: &Problem, r: Rank) -> String {
         ),
     };
     format!("{a1}; A2 (a compact level set) is undecided; {a3}")
+}
+
+/// Matrix of brackets of a Poisson system, at a random point.
+fn poisson_matrix(model: &Model) -> Option<PoissonMatrix> {
+    let poisson = model.poisson.as_ref()?;
+    let (x, parameters) =
+        (Poisson::states_around(&model.initial, 1).remove(0), &model.parameter_values);
+    let known = |q: &&Quantity| poisson.is_casimir(&q.functional, &x, parameters);
+    let known: Vec<&Quantity> = model.integrals.iter().filter(known).collect();
+    Some(PoissonMatrix {
+        rank: poisson.rank(&x, parameters).map(|rank| rank.rank),
+        casimirs: known.iter().map(|quantity| quantity.name.clone()).collect(),
+        scalars: known.iter().map(|quantity| quantity.scalars()).sum(),
+    })
 }
 
 /// True if a node depends on an input that `select` chooses.

@@ -16,6 +16,7 @@ pub mod functional;
 pub mod graph;
 pub mod legendre;
 pub mod points;
+pub mod poisson;
 pub mod policy;
 pub mod rows;
 pub mod scales;

@@ -8,8 +8,39 @@ use serde::Serialize;
 pub enum ModelKind {
     /// A Hamiltonian, with constraints or without.
     Hamiltonian,
+    /// A Hamiltonian beside a matrix of brackets.
+    Poisson,
     /// A vector field.
     Field,
+}
+
+/// Matrix of brackets of a Poisson system.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PoissonMatrix {
+    /// Its rank at a random point; `None` if brackets connect too many variables.
+    pub rank: Option<usize>,
+    /// Names of the integrals that are Casimir functions.
+    pub casimirs: Vec<String>,
+    /// Number of their scalars.
+    pub scalars: usize,
+}
+
+impl PoissonMatrix {
+    /// Line of the report, of a system with so many variables.
+    pub(super) fn line(&self, dimension: usize) -> String {
+        let count = |n: usize| match n {
+            1 => "1 Casimir function".to_string(),
+            n => format!("{n} Casimir functions"),
+        };
+        match self.rank {
+            Some(rank) => format!(
+                "  Poisson matrix of rank {rank}: {}, {} of them known",
+                count(dimension - rank),
+                if self.scalars == 0 { "none".to_string() } else { self.scalars.to_string() },
+            ),
+            None => format!("  Poisson matrix: {} known", count(self.scalars)),
+        }
+    }
 }
 
 /// A variable, or a family of variables.

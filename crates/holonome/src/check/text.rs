@@ -70,6 +70,7 @@ impl Report {
         for (kind, names) in kinds {
             lines.push(listed(&format!("  constraints ({kind}):"), &names));
         }
+        lines.extend(self.poisson.as_ref().map(|poisson| poisson.line(self.dimension)));
         let names: Vec<&str> = self.invariants.iter().map(String::as_str).collect();
         match names.is_empty() {
             // Without a field the invariants are not known.
@@ -123,7 +124,11 @@ impl Report {
 
     fn title(&self) -> String {
         let hamiltonian = self.kind == ModelKind::Hamiltonian;
-        let what = if hamiltonian { "a Hamiltonian model" } else { "a vector field" };
+        let what = match self.kind {
+            ModelKind::Hamiltonian => "a Hamiltonian model",
+            ModelKind::Poisson => "a Poisson system",
+            ModelKind::Field => "a vector field",
+        };
         let degrees = self.degrees_of_freedom.map_or(String::new(), |degrees| {
             let ending = if degrees == 1 { "" } else { "s" };
             match hamiltonian {
@@ -156,6 +161,7 @@ impl Report {
         lines.extend(self.dimension_left.map(|left| {
             format!("  the constraints leave a set of dimension {left} of {}", self.dimension)
         }));
+        lines.extend(self.poisson.as_ref().map(|poisson| poisson.line(self.dimension)));
         lines.extend(self.dynamics());
         lines.extend(self.jacobian_lines());
         lines.extend(self.computation());

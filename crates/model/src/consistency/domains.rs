@@ -21,10 +21,10 @@ pub(super) fn finite_values(model: &Model, backend: &dyn Backend, out: &mut Vec<
             &model.parameter_values,
         )
     };
-    if let Dynamics::Hamiltonian(h, span) = &model.dynamics {
+    if let Some((h, span)) = model.hamiltonian() {
         let value = evaluated(h)[0];
         if !value.is_finite() {
-            let span = not_finite_at(model, h, false).unwrap_or(*span);
+            let span = not_finite_at(model, h, false).unwrap_or(span);
             out.push(
                 Diagnostic::error(
                     format!("H is {value} at the initial state: not a finite number"),

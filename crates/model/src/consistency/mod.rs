@@ -1,6 +1,7 @@
 //! Checks of a model before a run: numbers that do not exist, a start off the constraint set,
 //! redundant constraints, integrals that vary.
 
+mod brackets;
 mod claims;
 mod domains;
 mod initial_state;
@@ -26,6 +27,7 @@ use crate::treatment::mechanics::NoMechanics;
 use crate::treatment::structure::{Probe, Structure, evaluate};
 use crate::treatment::unrolled::TooLarge;
 use crate::treatment::{Field, monitor_only};
+use brackets::jacobi_holds;
 use claims::{integrals_hold, rows_hold};
 use domains::{field_is_finite, finite_values};
 use holonome_linear::gram::Row;
@@ -194,6 +196,7 @@ pub fn examine_by(backend: &dyn Backend, derived: &Derived, span: (f64, f64)) ->
     }
     if found.is_sound() && found.singular.is_empty() && found.off_set.is_empty() {
         integrals_hold(model, &extended.0, span, &mut found);
+        jacobi_holds(model, &mut found);
     }
     let (field, structure) = extended;
     found.field = Some((Arc::new(field), structure));
@@ -285,6 +288,9 @@ fn examine_rows(
         && !model.integrals.is_empty()
     {
         rows_hold((model, scales), &field, span, backend, found);
+    }
+    if found.is_sound() {
+        jacobi_holds(model, found);
     }
     found.rows = Some(field);
 }

@@ -13,6 +13,7 @@ use super::expression::{Depends, MOMENTUM, TIME, VELOCITY};
 use super::shape::Shape;
 use super::statistic::Statistic;
 use crate::functional::Functional;
+use crate::poisson::Poisson;
 use crate::syntax::ast::Name;
 use crate::syntax::span::Span;
 use start::{Moving, Start};
@@ -435,6 +436,8 @@ pub struct Model {
     pub start: Start,
     /// The right-hand side.
     pub dynamics: Dynamics,
+    /// The Hamiltonian and the matrix of brackets from which a field follows, if it does.
+    pub poisson: Option<Arc<Poisson>>,
     /// Forces that act beside the Hamiltonian's own.
     pub forces: Vec<Force>,
     /// Velocities of the start and momenta that follow from them, if the model has a Lagrangian.
@@ -488,6 +491,15 @@ impl Model {
         matches!(self.dynamics, Dynamics::Hamiltonian(..))
     }
 
+    /// H and its span: of a Hamiltonian model, or of a Poisson system.
+    pub fn hamiltonian(&self) -> Option<(&Functional, Span)> {
+        match (&self.dynamics, &self.poisson) {
+            (Dynamics::Hamiltonian(h, span), _) => Some((h, *span)),
+            (Dynamics::Field(_), Some(poisson)) => Some((&poisson.hamiltonian, poisson.span)),
+            (Dynamics::Field(_), None) => None,
+        }
+    }
+
     /// True if no constraint depends on momenta.
     pub fn is_holonomic(&self) -> bool {
         self.constraints.iter().all(|c| c.depends & MOMENTUM == 0)
@@ -531,7 +543,8 @@ impl Model {
             None => c.depends & TIME != 0,
         });
         let alone = self.forces.is_empty() && self.heat_bath.is_none();
-        self.is_hamiltonian() && !self.explicit_time && !moves && alone
+        let has_energy = self.is_hamiltonian() || self.poisson.is_some();
+        has_energy && !self.explicit_time && !moves && alone
     }
 
     /// Variables of the phase space, or of a state model.

@@ -54,6 +54,11 @@ fn dump_statement(statement: &Statement, text: &mut String) {
             StatementPart::On => {
                 text.extend(values.next().map(|on| format!(" on {}", expression(on))))
             }
+            StatementPart::Moving => {
+                let count = statement.values.len().saturating_sub(1);
+                let moving: Vec<String> = values.by_ref().take(count).map(expression).collect();
+                text.push_str(&format!(" ({})", moving.join(", ")));
+            }
             StatementPart::Shape => text.push_str(&shape(&statement.shape)),
             StatementPart::Prime => text.push('\''),
             StatementPart::Equals => text.push_str(" ="),

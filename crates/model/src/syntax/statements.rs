@@ -20,6 +20,8 @@ pub enum StatementPart {
     Of(&'static str),
     /// `on COORDINATE`, on a member or on a component of one.
     On,
+    /// `(x, y[i])`: states, and members of families of them.
+    Moving,
     /// `: SHAPE`, or nothing.
     Shape,
     /// `'`
@@ -122,6 +124,8 @@ statements! {
         [Expression], Nothing, ["h", "ham", "energy"];
     Lagrangian "lagrangian" "lagrangian EXPR",
         [Expression], Nothing, ["lag", "lagrange"];
+    Poisson "poisson" "poisson (STATE) = MATRIX",
+        [Moving, Value], Nothing, ["bracket", "poisson_bracket", "poisson_matrix"];
     Force "force" "force NAME on COORDINATE = EXPR",
         [Name, Family, On, Value], FORCE, ["torque", "drag", "friction", "damper", "actuator"];
     Constraint "constraint" "constraint NAME : EXPR = EXPR",

@@ -4,7 +4,7 @@
 
 use super::penalty::MonitoredQuantity;
 use super::{InvariantGroup, InvariantKind};
-use crate::elaborate::model::{Dynamics, Model, Quantity, Redundancy};
+use crate::elaborate::model::{Model, Quantity, Redundancy};
 use crate::functional::Functional;
 use holonome_linear::member_rows::Member;
 
@@ -52,7 +52,7 @@ impl<'a> InvariantRows<'a> {
             let hidden = |_, count| InvariantSource::Hidden(count);
             rows.push_imposed(model, (InvariantKind::Hidden(order), exist), hidden);
         }
-        if let Dynamics::Hamiltonian(functional, _) = &model.dynamics
+        if let Some((functional, _)) = model.hamiltonian()
             && model.conserves_energy()
         {
             let (name, kind) = model.energy();

@@ -157,7 +157,10 @@ impl Mechanics {
             sparse.iter().for_each(|&(i, d)| gradient[i as usize] = d);
             gradient
         };
-        let gradient = full(g, &unrolled.hamiltonian_gradient);
+        let gradient = match hamiltonian {
+            true => full(g, &unrolled.hamiltonian_gradient),
+            false => Vec::new(),
+        };
         let stiff = model.stiff.as_ref().map(|stiff| {
             let node = stiff.unroll(g)[0];
             let sparse = g.gradient(node);

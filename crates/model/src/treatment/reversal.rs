@@ -11,6 +11,7 @@ use crate::elaborate::model::{
 };
 use crate::functional::{Functional, Source, Stretches, Term};
 use crate::graph::{Graph, Input, Node};
+use crate::poisson::{Block, Poisson};
 use crate::syntax::span::Span;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -52,6 +53,7 @@ pub fn reversed(model: &Model) -> Model {
             Dynamics::Hamiltonian(h, span) => Dynamics::Hamiltonian(turned(h), *span),
             Dynamics::Field(field) => Dynamics::Field(self::turned(field, &odd, true)),
         },
+        poisson: model.poisson.as_ref().map(|poisson| Arc::new(reversed_poisson(poisson))),
         forces: model.forces.iter().map(force).collect(),
         redundancy: model.redundancy.as_ref().map(redundancy),
         stiff: model.stiff.as_ref().map(turned),
@@ -99,6 +101,16 @@ impl Model {
             term.roots = term.roots.iter().map(|&root| term.graph.neg(root)).collect();
         }
         momenta
+    }
+}
+
+/// A Poisson system backwards in time: H(x, −s) with the matrix −J.
+fn reversed_poisson(poisson: &Poisson) -> Poisson {
+    let block = |block: &Block| Block { matrix: turned(&block.matrix, &[], true), ..block.clone() };
+    Poisson {
+        hamiltonian: turned(&poisson.hamiltonian, &[], false),
+        blocks: poisson.blocks.iter().map(block).collect(),
+        ..poisson.clone()
     }
 }
 

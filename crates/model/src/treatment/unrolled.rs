@@ -43,7 +43,7 @@ pub struct Scalar {
 pub struct Unrolled {
     /// Graph of the nodes.
     pub graph: Graph,
-    /// H, for a Hamiltonian model.
+    /// H, for a Hamiltonian model or a Poisson system.
     pub hamiltonian: Option<Node>,
     /// Gradient of H.
     pub hamiltonian_gradient: Gradient,
@@ -104,7 +104,15 @@ pub fn unroll(model: &Model) -> Result<Unrolled, TooLarge> {
                 force = model.force().unroll_over(g, read);
             }
         }
-        Dynamics::Field(f) => field = f.unroll(g),
+        Dynamics::Field(f) => match &model.poisson {
+            Some(poisson) => {
+                let node = poisson.hamiltonian.unroll(g)[0];
+                hamiltonian = Some(node);
+                hamiltonian_gradient = g.gradient(node);
+                field = poisson.unroll(g, model.dimension(), &hamiltonian_gradient);
+            }
+            None => field = f.unroll(g),
+        },
     }
     let constraints = model.constraints.iter().map(|q| scalars_of(g, q)).collect();
     let integrals = model.integrals.iter().map(|q| scalars_of(g, q)).collect();

@@ -192,6 +192,7 @@ impl Elaborator<'_> {
                         "a Lagrangian is a function of positions and velocities: write q'"
                     }
                     "a rolling constraint" => "a rolling constraint is one on velocities: write q'",
+                    "a Poisson matrix" => "J is a function of the state; H may depend on the time",
                     "a size" => "a size is made of numbers and other sizes",
                     "a range" => "a range is made of numbers and sizes",
                     "a parameter" => "a parameter is made of numbers, sizes and other parameters",

@@ -5,7 +5,7 @@ use super::forces::{energy_balance, forces};
 use super::layout::ModelLayout;
 use super::quantities::FormulaLowering;
 use super::rolling::rollings;
-use super::{CheckedFormulas, StateDerivative, cutoff, lagrangian};
+use super::{CheckedFormulas, StateDerivative, cutoff, lagrangian, poisson};
 use crate::elaborate::expression::index_set::IndexSet;
 use crate::elaborate::expression::{self, Draw, Ex};
 use crate::elaborate::lower::{Context, LoweredCutoff, LoweredFormula, Purpose};
@@ -19,6 +19,7 @@ use crate::elaborate::statements::replace::Given;
 use crate::elaborate::velocity;
 use crate::elaborate::{CheckedFormula, Elaborator, GivenValue, VariableRole};
 use crate::functional::{Functional, Term};
+use crate::poisson::Poisson;
 use crate::syntax::ast::Name;
 use crate::syntax::diagnostic::Diagnostic;
 use crate::syntax::span::Span;
@@ -168,13 +169,23 @@ impl Elaborator<'_> {
         lowering.context.parameter_values.clone_from(&first.values);
         self.initial_values(&places, &formulas.initial, &mut lowering, &mut first)?;
         let numbers = (&first.state[..], &first.values[..]);
+        let poisson = match formulas.blocks.is_empty() {
+            true => None,
+            false => Some(poisson::poisson(&places, formulas, numbers, &mut lowering)),
+        };
         let (dynamics, legendre) = match (&formulas.hamiltonian, self.lagrangian()) {
             (Some(l), Some(_)) => lagrangian::dynamics(l, &places, numbers, &mut lowering),
-            _ => (dynamics(&places, formulas, &mut lowering), None),
+            _ => (dynamics(&places, formulas, poisson.as_ref(), &mut lowering), None),
         };
         let stiff = formulas.stiff.as_ref().and_then(|e| lowering.lower_single(Purpose::Motion, e));
-        let Conditions { mut constraints, rollings, integrals } =
+        let Conditions { mut constraints, rollings, mut integrals } =
             conditions(&places, formulas, dynamics.as_ref(), &mut lowering);
+        if let (Some(Some(poisson)), Some(integrals)) = (&poisson, &mut integrals) {
+            let found = self.casimirs(poisson, numbers, integrals);
+            integrals.extend(poisson::quantities(&found, &places, poisson, &|name| {
+                self.symbols.contains_key(name)
+            }));
+        }
         if let (Some(legendre), Some(all)) = (&legendre, &mut constraints) {
             all.extend(self.primary_constraints(legendre, formulas, &places, &mut lowering));
         }
@@ -213,6 +224,7 @@ impl Elaborator<'_> {
             initial: first.state,
             start: first.start,
             dynamics: dynamics?,
+            poisson: poisson.flatten().map(Arc::new),
             forces: forces?,
             stiff,
             constraints: constraints?,
@@ -433,8 +445,12 @@ fn conditions(
 fn dynamics(
     places: &ModelLayout,
     formulas: &CheckedFormulas,
+    poisson: Option<&Option<Poisson>>,
     lowering: &mut FormulaLowering,
 ) -> Option<Dynamics> {
+    if let Some(poisson) = poisson {
+        return Some(Dynamics::Field(poisson::field(poisson.as_ref()?, places, lowering)?));
+    }
     if let Some(h) = &formulas.hamiltonian {
         return Some(Dynamics::Hamiltonian(lowering.lower_single(Purpose::Motion, h)?, h.span));
     }

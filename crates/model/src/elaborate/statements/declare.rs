@@ -128,7 +128,20 @@ impl Elaborator<'_> {
         let first = |role| self.variables.iter().find(|v| v.role == role).map(|v| v.span);
         let (coordinate, state) = (first(VariableRole::Coordinate), first(VariableRole::State));
         let hamiltonian = self.hamiltonian.map(|number| self.statement(number).name.span);
+        let poisson = self.poisson();
         match (coordinate, state, hamiltonian) {
+            (None, Some(_), Some(hamiltonian)) if poisson.is_some() => {
+                if self.lagrangian().is_some() {
+                    let message = "a Lagrangian beside a Poisson matrix";
+                    let finding = Diagnostic::error(message, hamiltonian, "no momenta follow");
+                    self.report(finding.help("write `hamiltonian EXPR`: x' = J ∇H"));
+                }
+            }
+            (None, Some(state), None) if let Some(poisson) = poisson => {
+                let message = "there is no hamiltonian";
+                let finding = Diagnostic::error(message, poisson, "J, and no H in x' = J ∇H");
+                self.report(finding.help("add `hamiltonian EXPR`").related(state, "moved by it"));
+            }
             (_, Some(state), Some(hamiltonian)) => {
                 self.exclude("a hamiltonian or states", state, hamiltonian)
             }
@@ -160,7 +173,9 @@ impl Elaborator<'_> {
         let (first, second) = if a.start < b.start { (a, b) } else { (b, a) };
         let message = format!("a file holds either {kinds}, not both");
         let finding = Diagnostic::error(message, second, "does not go with");
-        self.report(finding.related(first, "this"));
+        let help =
+            "states with a hamiltonian need the matrix J of x' = J ∇H: `poisson (x) = MATRIX`";
+        self.report(finding.help(help).related(first, "this"));
     }
 
     fn every_coordinate_has_a_momentum(&mut self) {

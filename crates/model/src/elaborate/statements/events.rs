@@ -100,7 +100,7 @@ impl Elaborator<'_> {
 
     fn impact(&mut self, statement: &Statement) -> Option<CheckedAction> {
         let name = &statement.name;
-        if self.hamiltonian.is_none() {
+        if !self.is_canonical() {
             let message =
                 format!("impact '{}' turns momenta around, and there are none", name.text);
             let finding = Diagnostic::error(message, name.span, "a `state` model");

@@ -20,6 +20,12 @@ impl Elaborator<'_> {
     pub(super) fn force(&mut self, number: usize) -> Option<CheckedForce> {
         let Statement { name, family, values, .. } = self.statement(number);
         let [on, value] = &values[..] else { return None };
+        if let Some(poisson) = self.poisson() {
+            let message = format!("force '{}' beside a Poisson matrix", name.text);
+            let finding = Diagnostic::error(message, name.span, "the motion is x' = J ∇H alone");
+            let help = "write the field itself, `x' = EXPR` for every state, without the Hamiltonian and the Poisson matrix";
+            return self.refuse(finding.help(help).related(poisson, "the matrix J"));
+        }
         let inputs = expression::FORMULA | expression::VELOCITY;
         self.scope = Scope::new(inputs, "a force");
         let set = self.index_set(family);

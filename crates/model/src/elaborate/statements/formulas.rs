@@ -67,6 +67,14 @@ impl Elaborator<'_> {
                 continue;
             }
             let name = &statement.name;
+            if let Some(poisson) = self.poisson() {
+                let message = format!("{}' is given beside a Poisson matrix", name.text);
+                let label = "the states move by x' = J ∇H";
+                let finding = Diagnostic::error(message, name.span, label);
+                let help = "leave it out, or leave out the Hamiltonian and the Poisson matrix";
+                self.report(finding.help(help).related(poisson, "the matrix J"));
+                continue;
+            }
             let Some(state) = self.state(name) else { continue };
             if let Some((_, first)) = seen.iter().find(|(v, _)| *v == state) {
                 let message = format!("{}' is given twice", name.text);
@@ -80,7 +88,12 @@ impl Elaborator<'_> {
         for number in 0..self.variables.len() {
             let VariableEntry { role, name, span, .. } = &self.variables[number];
             let is_given = seen.iter().any(|(v, _)| *v == number);
-            if *role == VariableRole::State && !is_given && self.complete {
+            if *role == VariableRole::State
+                && !is_given
+                && self.complete
+                && self.hamiltonian.is_none()
+                && self.poisson().is_none()
+            {
                 let message = format!("state '{name}' has no derivative");
                 let help = format!("add `{name}' = …`");
                 self.report(Diagnostic::error(message, *span, "how does it move?").help(help));
@@ -101,7 +114,7 @@ impl Elaborator<'_> {
         let states = self.variables.iter().filter(|v| v.role == VariableRole::State);
         let message = format!("'{text}' is not a state, so {text}' cannot be given");
         let finding = Diagnostic::error(message, name.span, "not a state");
-        let moves = self.hamiltonian.is_some() && self.symbols.contains_key(text);
+        let moves = self.is_canonical() && self.symbols.contains_key(text);
         let finding = finding.suggest(text, states.map(|v| v.name.as_str()), || match moves {
             true => {
                 "a model has either a hamiltonian, from which the equations of motion follow, or states with their derivatives"

@@ -58,7 +58,7 @@ impl Elaborator<'_> {
             return self.refuse(Diagnostic::error(message, span, "an empty range"));
         }
         let families = self.variables.iter().map(|v| v.family.clone()).collect::<Option<_>>()?;
-        let degrees = if self.hamiltonian.is_some() { dimension / 2 } else { 0 };
+        let degrees = if self.is_canonical() { dimension / 2 } else { 0 };
         // Constraints that move do work, too: that of the forces alone balances nothing then.
         let moves = |c: &CheckedFormula| c.value.depends & expression::TIME != 0;
         let keeps_account = !formulas.forces.is_empty() && !formulas.constraints.iter().any(moves);

@@ -52,11 +52,11 @@ impl Elaborator<'_> {
                 let finding = Diagnostic::error(message, *span, "nothing is measured");
                 self.refuse(finding.help(forms()))
             }
-            (None, true) if self.hamiltonian.is_some() => Some((None, &[])),
+            (None, true) if self.is_canonical() => Some((None, &[])),
             (_, true) => {
-                let (reason, help) = match self.hamiltonian {
-                    Some(_) => ("the temperature is that of all momenta", "write temperature()"),
-                    None => {
+                let (reason, help) = match self.is_canonical() {
+                    true => ("the temperature is that of all momenta", "write temperature()"),
+                    false => {
                         ("the temperature is that of momenta", "average an expression: mean(EXPR)")
                     }
                 };

@@ -12,6 +12,7 @@ pub(super) mod lagrangian;
 mod layout;
 mod measures;
 mod parameters;
+mod poisson;
 mod quantities;
 pub(super) mod replace;
 mod rolling;
@@ -38,6 +39,8 @@ struct CheckedFormulas {
     stiff: Option<Ex>,
     /// Right-hand sides of a state model.
     derivatives: Vec<StateDerivative>,
+    /// Matrices of brackets.
+    blocks: Vec<poisson::CheckedBlock>,
     forces: Vec<CheckedForce>,
     constraints: Vec<CheckedFormula>,
     rollings: Vec<CheckedFormula>,
@@ -121,6 +124,7 @@ impl Elaborator<'_> {
             CheckedFormulas { initial: self.initial_expressions(), ..CheckedFormulas::default() };
         formulas.hamiltonian = self.hamiltonian.and_then(|s| self.hamiltonian_expression(s));
         formulas.derivatives = self.derivatives();
+        formulas.blocks = self.blocks();
         for number in 0..self.statements.len() {
             self.check(number, &mut formulas);
         }

@@ -126,6 +126,31 @@ impl Parser<'_> {
         self.place()
     }
 
+    /// Reads `(x, y[i])`, the states that a Poisson matrix moves.
+    pub(super) fn moving(&mut self, statement: &mut Statement) -> Parsed<()> {
+        statement.name.text = "J".to_string();
+        if self.kind() != TokenKind::OpenRound {
+            if self.kind() == TokenKind::Unknown || self.unclosed_bracket().is_some() {
+                return self.unexpected("'('");
+            }
+            let message = "the states of a Poisson matrix stand in brackets".to_string();
+            return self.fail(self.malformed(message, "expected '('"));
+        }
+        self.open_bracket();
+        loop {
+            if self.kind() != TokenKind::Name {
+                return self.unexpected("a state");
+            }
+            let state = self.place()?;
+            statement.values.push(state);
+            if self.eat(TokenKind::Comma).is_none() {
+                break;
+            }
+        }
+        self.close_bracket("',' or ')'")?;
+        Ok(())
+    }
+
     /// Reads the prime of `NAME' = EXPR`.
     pub(super) fn prime_of_state(&mut self, state: &Name) -> Parsed<()> {
         let prime = self.advance();

@@ -31,6 +31,7 @@ impl Parser<'_> {
             StatementPart::Parameters => self.parameters(statement)?,
             StatementPart::Of(word) => self.reference(word, statement)?,
             StatementPart::On => statement.values.push(self.acted_on(&statement.name)?),
+            StatementPart::Moving => self.moving(statement)?,
             StatementPart::Shape => statement.shape = self.shape()?,
             StatementPart::Prime => self.prime_of_state(&statement.name)?,
             StatementPart::Equals => self.equals()?,
