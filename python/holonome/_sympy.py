@@ -34,7 +34,7 @@ _FUNCTIONS = {
 #: Words that name something else in the language.
 _RESERVED = frozenset(
     """parameter size coordinate momentum velocity hamiltonian lagrangian constraint integral state
-    let observe measure table include in of if and or not pi t sin cos tan asin acos atan atan2 sinh
+    poisson let observe measure table include in of if and or not pi t sin cos tan asin acos atan atan2 sinh
     cosh tanh exp log sqrt pow abs min max round nearest sum dot cross norm outer hat matrix identity
     diag transpose trace det inverse normal uniform lambda H""".split()
 )

@@ -100,6 +100,8 @@ pub enum Part {
     /// The part of H whose flow moves the positions: free motion, great circles, rotations of a
     /// body, an oscillator.
     Motion,
+    /// Part of this number of the H of a Poisson system, below [`PhaseSpace::parts`].
+    Numbered(usize),
     /// The rest, a function of the positions: a kick, within the tangent space where there are
     /// constraints.
     Kick,
@@ -171,6 +173,10 @@ pub enum Asked {
     Third,
     /// V_qq v of the stiff part of V.
     StiffSecond,
+    /// ∇H by all components of the state of a Poisson system.
+    Gradient,
+    /// J(x) v of a Poisson system for a covector v.
+    Brackets,
 }
 
 /// A parameter of a method besides the model.
@@ -242,6 +248,16 @@ pub trait PhaseSpace {
     /// q only.
     fn slide(&mut self, t: Value, x: &[Value], lambda: &[Value]) -> Vec<Value>;
 
+    /// Number of the parts of H of a Poisson system whose flows are known.
+    fn parts(&self) -> usize {
+        0
+    }
+
+    /// Degree of the H of a Poisson system as a polynomial in the state; `None` if it is none.
+    fn energy_degree(&self) -> Option<u32> {
+        None
+    }
+
     /// Exact flow of a part of H for the time `tau`. A method that needs it is refused if it is not
     /// known.
     fn flow(&mut self, part: Part, t: Value, tau: Value, x: &[Value]) -> Vec<Value>;
@@ -311,6 +327,16 @@ impl dyn PhaseSpace + '_ {
     /// ẋ at (t, x): (H_p, −H_q), or the model's own field.
     pub fn field(&mut self, t: Value, x: &[Value]) -> Vec<Value> {
         self.ask(Asked::Field, t, x)
+    }
+
+    /// ∇H of a Poisson system at (t, x).
+    pub fn gradient(&mut self, t: Value, x: &[Value]) -> Vec<Value> {
+        self.ask(Asked::Gradient, t, x)
+    }
+
+    /// J(x) v of a Poisson system.
+    pub fn brackets(&mut self, t: Value, x: &[Value], v: &[Value]) -> Vec<Value> {
+        self.ask(Asked::Brackets, t, &[x, v].concat())
     }
 
     /// H_q at (t, x), less the forces that act beside H and not apart.

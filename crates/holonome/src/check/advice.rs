@@ -93,7 +93,7 @@ fn advice_on_methods(
     degrees: Option<usize>,
 ) -> Vec<String> {
     let hamiltonian = problem.model.is_hamiltonian();
-    let symplectic = ["cayley-symmetric", "rattle", "stormer-verlet-a"]
+    let symplectic = ["cayley-symmetric", "rattle", "stormer-verlet-a", "poisson-splitting"]
         .into_iter()
         .find(|name| suited(survey, name));
     let (name, kept) = explicit(problem);
@@ -138,6 +138,10 @@ fn advice_on_methods(
                 "        it holds {}; gni and nonholonomic-leapfrog are reversible, at a fixed cost per step",
                 kept.join(", ")
             ),
+        ],
+        None if problem.model.poisson.is_some() && suited(survey, "discrete-gradient") => vec![
+            format!("advice: discrete-gradient for long runs, {name} for short or very accurate ones"),
+            "        it keeps the energy to round-off, gauss4 quadratic Casimirs; no splitting of H into parts with known flows is found".to_string(),
         ],
         None => vec![
             format!("advice: {name}: no method for long runs of Hamiltonian models suits this one"),

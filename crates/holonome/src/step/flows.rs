@@ -102,6 +102,7 @@ impl Flows {
         match part {
             Part::Motion => self.motion(space, t, tau, x),
             Part::Kick => self.kick(space, t, tau, x),
+            Part::Numbered(_) => unreachable!("a part of a Poisson system"),
         }
     }
 

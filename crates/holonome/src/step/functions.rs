@@ -2,6 +2,7 @@
 
 use super::fibre::{Fibre, Gradients};
 use super::flows::Flows;
+use super::poisson::PoissonFunctions;
 use super::rigid_body::RigidBody;
 use super::symbols::ParameterPlaces;
 use crate::kernels::Formula;
@@ -46,6 +47,8 @@ pub struct Functions {
     pub flows: Option<Flows>,
     /// Rigid body that the model is, for methods that need one.
     pub body: Option<RigidBody>,
+    /// Formulas of a Poisson system, for methods that need one.
+    pub poisson: Option<PoissonFunctions>,
     /// Places of the method's parameters.
     pub parameters: ParameterPlaces,
     /// H of a Hamiltonian model.
@@ -158,6 +161,7 @@ impl Functions {
             fibre: Fibre::new(mechanics, model),
             flows: None,
             body: None,
+            poisson: None,
             parameters: ParameterPlaces::of(model),
             energy: mechanics.hamiltonian.map(|h| of(&[h])),
             autonomous: model.conserves_energy(),

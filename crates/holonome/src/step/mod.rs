@@ -21,6 +21,7 @@ mod many;
 mod multipliers;
 mod natural;
 mod nodes;
+mod poisson;
 mod program;
 mod recorder;
 mod rigid_body;
@@ -54,6 +55,8 @@ use holonome_model::treatment::structure::ConstraintKind;
 use holonome_words::option;
 pub use lanes::ProgramLanes;
 use nodes::Nodes;
+use poisson::PoissonFunctions;
+use poisson::parts::ExactParts;
 pub use program::Start;
 use program::{LoweredProgram, Lowering};
 use recorder::{CompositeFunctions, FsalMode, Given, Trace, record};
@@ -227,7 +230,7 @@ pub fn program(
     }
     let mechanics =
         model.mechanics().map_err(|reason| Error::option(format!("`{method}`: {reason}")))?;
-    suits(method, &Facts::of(mechanics)).map_err(unsuitable)?;
+    suits(method, &Facts::of(mechanics, model)).map_err(unsuitable)?;
     let lowered =
         |guesses: bool| unrolled_program(method, mechanics, model, extension, (settings, guesses));
     let (mut program, mut trace) = lowered(true).map_err(unsuitable)?;
@@ -375,6 +378,7 @@ fn templated_facts(method: &Method, model: &Model, in_lanes: bool) -> Option<Fac
     (templated && !unrolled).then_some(Facts {
         constrained,
         hamiltonian: true,
+        poisson: false,
         kind,
         degenerate: None,
         forced: !model.forces.is_empty(),
@@ -420,7 +424,14 @@ fn functions(
     if let Some(field) = extension.filter(|_| steps_with_extension(method)) {
         functions.field = Formula::unfused(&field.graph, &field.field);
     }
-    (functions.flows, functions.body) = recognised(method.scheme, mechanics, model)?;
+    let Recognised { flows, body, parts } = recognised(method.scheme, mechanics, model)?;
+    (functions.flows, functions.body) = (flows, body);
+    if matches!(method.scheme.needs, Needs::Poisson | Needs::PoissonFlows) {
+        functions.poisson = PoissonFunctions::new(model);
+        if let Some(poisson) = &mut functions.poisson {
+            poisson.parts = parts;
+        }
+    }
     if method.unconstrained.unwrap_or(method.scheme).needs.is_field() {
         functions.friction = None; // the field has it
     }
@@ -618,6 +629,7 @@ fn follows(method: &Method) -> bool {
 struct Facts<'a> {
     constrained: bool,
     hamiltonian: bool,
+    poisson: bool,
     kind: ConstraintKind,
     degenerate: Option<&'a str>,
     /// True if forces act beside H, and if one of them depends on momenta other than by friction at
@@ -645,10 +657,11 @@ impl Facts<'_> {
         }
     }
 
-    fn of(mechanics: &Mechanics) -> Facts<'_> {
+    fn of<'m>(mechanics: &'m Mechanics, model: &Model) -> Facts<'m> {
         Facts {
             constrained: mechanics.kind != ConstraintKind::Free,
             hamiltonian: mechanics.degrees > 0,
+            poisson: model.poisson.is_some(),
             kind: mechanics.kind,
             degenerate: mechanics.degenerate.as_deref(),
             forced: mechanics.forces.friction.is_some() || !mechanics.forces.rest.is_empty(),
@@ -668,7 +681,7 @@ pub fn survey(model: &Derived) -> Vec<(&'static Scheme, Option<String>)> {
         }
         Err(reason) => Some(reason.to_string()),
         Ok(mechanics) => {
-            let suited = suits(&Method::plain(scheme), &Facts::of(mechanics));
+            let suited = suits(&Method::plain(scheme), &Facts::of(mechanics, model));
             suited.and_then(|()| recognised(scheme, mechanics, model).map(drop)).err()
         }
     };
@@ -697,30 +710,48 @@ pub fn recognised_with(
     recognised(method.scheme, mechanics, &model).map(drop)
 }
 
-/// Structure that a scheme recognises in a model: exact flows, or a rigid body.
-fn recognised(
-    scheme: &Scheme,
-    mechanics: &Mechanics,
-    model: &Model,
-) -> Result<(Option<Flows>, Option<RigidBody>), String> {
-    Ok(match scheme.needs {
-        Needs::Flows => (Some(known_flows(mechanics, model)?), None),
-        Needs::Body | Needs::FreeBody => (None, Some(body(scheme, mechanics, model)?)),
-        Needs::Natural | Needs::Stiff | Needs::HeatBath => {
-            known_potential(scheme, mechanics, model).map(|()| (None, None))?
-        }
-        _ => (None, None),
-    })
+/// Structure that a scheme recognises in a model, each part if the scheme needs it.
+#[derive(Default)]
+struct Recognised {
+    /// Exact flows of two parts of H.
+    flows: Option<Flows>,
+    /// Rigid body.
+    body: Option<RigidBody>,
+    /// Parts of the H of a Poisson system.
+    parts: Option<ExactParts>,
 }
 
+fn recognised(scheme: &Scheme, mechanics: &Mechanics, model: &Model) -> Result<Recognised, String> {
+    let mut found = Recognised::default();
+    match scheme.needs {
+        Needs::Flows => found.flows = Some(known_flows(mechanics, model)?),
+        Needs::Body | Needs::FreeBody => found.body = Some(body(scheme, mechanics, model)?),
+        Needs::Natural | Needs::Stiff | Needs::HeatBath => {
+            known_potential(scheme, mechanics, model)?
+        }
+        Needs::PoissonFlows => found.parts = Some(known_parts(model)?),
+        _ => {}
+    }
+    Ok(found)
+}
+
+fn known_parts(model: &Model) -> Result<ExactParts, String> {
+    let poisson = model.poisson.as_ref().ok_or(NO_POISSON)?;
+    ExactParts::new(model, poisson)
+        .map_err(|reason| format!("{reason}; use discrete-gradient or gauss4"))
+}
+
+/// Reason why a model that is no Poisson system does not suit.
+const NO_POISSON: &str = "it needs a Poisson system, a `hamiltonian` and a matrix `poisson (x) = J` beside states, and the model is none";
+
 fn known_flows(mechanics: &Mechanics, model: &Model) -> Result<Flows, String> {
-    let remedy = Facts::of(mechanics).remedy();
+    let remedy = Facts::of(mechanics, model).remedy();
     Flows::new(mechanics, model).map_err(|reason| format!("{reason}; use {remedy}"))
 }
 
 /// Rigid body that the model is, for a scheme that needs one.
 fn body(scheme: &Scheme, mechanics: &Mechanics, model: &Model) -> Result<RigidBody, String> {
-    let remedy = Facts::of(mechanics).remedy();
+    let remedy = Facts::of(mechanics, model).remedy();
     let body =
         RigidBody::new(mechanics, model).map_err(|reason| format!("{reason}; use {remedy}"))?;
     if scheme.needs == Needs::FreeBody { body.free() } else { Ok(body) }
@@ -745,7 +776,7 @@ fn check_stiff_part(scheme: &Scheme, model: &Model) -> Result<(), String> {
 
 /// Check that a method suits the model; the error says why it does not.
 fn suits(method: &Method, facts: &Facts) -> Result<(), String> {
-    let Facts { constrained, hamiltonian, kind, degenerate, forced, drags } = *facts;
+    let Facts { constrained, hamiltonian, poisson, kind, degenerate, forced, drags } = *facts;
     if matches!(method.scheme.needs, Needs::Coisotropic | Needs::HeatBath)
         && let Some(name) = degenerate
     {
@@ -772,6 +803,9 @@ fn suits(method: &Method, facts: &Facts) -> Result<(), String> {
                     other => other,
                 }
             ));
+        }
+        Needs::Poisson | Needs::PoissonFlows if !poisson => {
+            return Err(format!("{NO_POISSON}; use {}", facts.remedy()));
         }
         Needs::Hamiltonian
         | Needs::Coisotropic

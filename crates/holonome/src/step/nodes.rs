@@ -2,6 +2,7 @@
 
 use super::formula_space::FormulaSpace;
 use super::functions::{Curvature, Functions};
+use super::poisson::parts::ExactParts;
 use super::recorder::{CompositeFunctions, StepRecorder};
 use super::rigid_body::RigidBody;
 use super::symbols::Symbols;
@@ -72,6 +73,15 @@ impl Symbols for Nodes {
         at_some(functions.term_sizes.as_ref(), &mut self.graph, t, x)
     }
 
+    fn parts(&self) -> usize {
+        let poisson = self.functions.poisson.as_ref();
+        poisson.and_then(|poisson| poisson.parts.as_ref()).map_or(0, ExactParts::count)
+    }
+
+    fn energy_degree(&self) -> Option<u32> {
+        self.functions.poisson.as_ref().and_then(|poisson| poisson.degree)
+    }
+
     fn equations(&self, _: Equation) -> u32 {
         1
     }
@@ -135,6 +145,10 @@ impl Symbols for Nodes {
                 .as_ref()
                 .expect("a method that needs V is refused where H is of another form")
         };
+        let poisson = || {
+            let poisson = functions.poisson.as_ref();
+            poisson.expect("a method that needs a Poisson system is refused where there is none")
+        };
         let formula = match asked {
             Asked::Field => &functions.field,
             Asked::Slope => &functions.slope,
@@ -151,6 +165,8 @@ impl Symbols for Nodes {
             Asked::HiddenField => &functions.extension().hidden_field,
             Asked::ConstraintRates => &functions.extension().constraint_rates,
             Asked::HiddenRates => &functions.extension().hidden_rates,
+            Asked::Gradient => &poisson().gradient,
+            Asked::Brackets => &poisson().brackets,
             Asked::Second => &curvature().second,
             Asked::Third => &curvature().third,
             Asked::StiffSecond => {
@@ -228,6 +244,11 @@ impl CompositeFunctions for Nodes {
         x: &[Value],
     ) -> Vec<Value> {
         let functions = space.functions();
+        if let Part::Numbered(part) = part {
+            let parts = functions.poisson.as_ref().and_then(|poisson| poisson.parts.as_ref());
+            let parts = parts.expect("a method that needs parts is refused where there are none");
+            return parts.flow(space, part, (t, tau), x);
+        }
         let flows = functions.flows.as_ref();
         flows
             .expect("a method that needs flows is refused where they are not known")

@@ -63,6 +63,14 @@ pub trait Symbols: Sized {
     fn term_sizes(&mut self, _t: Self::Symbol, _x: &[Self::Symbol]) -> Vec<Self::Symbol> {
         Vec::new()
     }
+    /// Number of the parts of H of a Poisson system whose flows are known.
+    fn parts(&self) -> usize {
+        0
+    }
+    /// Degree of the H of a Poisson system as a polynomial; `None` if it is none.
+    fn energy_degree(&self) -> Option<u32> {
+        None
+    }
     /// Number of scalar equations in one family.
     fn equations(&self, equation: Equation) -> u32;
     /// True if the energy is constant along the motion.

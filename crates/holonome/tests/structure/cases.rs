@@ -63,15 +63,21 @@ impl Case {
         ROLLING.contains(&self.name())
     }
 
+    /// True for a Poisson system: its state is no (q, p).
+    pub fn is_poisson(&self) -> bool {
+        brackets(self.name(), &[]).is_some()
+    }
+
     /// True if a scheme that needs this of a model can run here. Every new kind of need has to be
     /// added.
     pub fn serves(&self, needs: Needs) -> bool {
         match needs {
             Needs::Field | Needs::Series | Needs::Canonical | Needs::Hamiltonian => {
-                !self.constrained()
+                !self.constrained() && !self.is_poisson()
             }
             Needs::Coisotropic => self.constrained() && !self.rolls(),
             Needs::Rolling => self.rolls(),
+            Needs::Poisson | Needs::PoissonFlows => self.is_poisson(),
             Needs::Flows => self.flows,
             Needs::Body => BODIES.contains(&self.name()),
             Needs::FreeBody => self.name() == "matrix-rigid-body",
@@ -94,6 +100,63 @@ pub const BODIES: [&str; 4] = ["matrix-rigid-body", "magnetic-body", "heavy-top"
 
 /// Cases with rolling constraints.
 pub const ROLLING: [&str; 2] = ["knife-edge", "edge-on-a-sphere"];
+
+/// hat(v), row by row.
+fn hat(v: &[f64]) -> [[f64; 3]; 3] {
+    [[0.0, -v[2], v[1]], [v[2], 0.0, -v[0]], [-v[1], v[0], 0.0]]
+}
+
+/// Matrix J of a Poisson system, typed again; `None` for other models. Without a state it is one of
+/// none.
+pub fn brackets(name: &str, x: &[f64]) -> Option<Vec<Vec<f64>>> {
+    let at = |k: usize| x.get(k).copied().unwrap_or(0.0);
+    let mut j = vec![vec![0.0; x.len()]; x.len()];
+    let mut set = |(a, b): (usize, usize), value: f64| {
+        if b < x.len() {
+            (j[a][b], j[b][a]) = (value, -value);
+        }
+    };
+    let mut spins = |c: [f64; 3]| {
+        for (i, c) in (0..3).zip(c) {
+            let s = hat(&[at(3 * i), at(3 * i + 1), at(3 * i + 2)]);
+            for (a, b) in [(0, 1), (0, 2), (1, 2)] {
+                set((3 * i + a, 3 * i + b), s[a][b] / c);
+            }
+        }
+    };
+    match name {
+        "three-species" => {
+            set((0, 1), 1.5 * at(0) * at(1));
+            set((0, 2), -0.8 * at(0) * at(2));
+            set((1, 2), 1.1 * at(1) * at(2));
+        }
+        "top-by-brackets" => {
+            let (m, g) = (hat(&[at(0), at(1), at(2)]), hat(&[at(3), at(4), at(5)]));
+            for (a, b) in (0..3).flat_map(|a| (0..3).map(move |b| (a, b))) {
+                if a < b {
+                    set((a, b), m[a][b]);
+                }
+                set((a, 3 + b), g[a][b]);
+            }
+        }
+        "sphere-vortices" => spins([1.0, -0.6, 1.7]),
+        "spin-ring" => spins([1.0; 3]),
+        "plane-vortices" => {
+            for (i, c) in [1.0, -1.0, 1.7].into_iter().enumerate() {
+                set((2 * i, 2 * i + 1), 1.0 / c);
+            }
+        }
+        "pendulum-by-brackets" => set((0, 1), 1.0),
+        "flaschka" => {
+            for i in 0..2 {
+                set((i, 2 + i), -at(i));
+                set((i, 3 + i), at(i));
+            }
+        }
+        _ => return None,
+    }
+    Some(j)
+}
 
 /// QᵀQ = 1, or its rows' products, and their rates, for x = (Q, P) with Q' = P J⁻¹.
 fn orthogonal(x: &[f64], inverse_mass: [[f64; 3]; 3]) -> Vec<f64> {
@@ -453,6 +516,95 @@ pub static CASES: &[Case] = &[
             vec![dot(q, q) - 1.0, 2.0 * dot(q, &v), blade]
         },
         energy: |_| f64::NAN,
+        h: 0.05,
+        flows: false,
+        natural: false,
+        stiff: None,
+    },
+    // Poisson systems.
+    Case {
+        path: "structure/pendulum-by-brackets.holo",
+        set: &[],
+        restrictions: none,
+        energy: |_| f64::NAN,
+        h: 0.05,
+        flows: false,
+        natural: false,
+        stiff: None,
+    },
+    Case {
+        path: "structure/three-species.holo",
+        set: &[],
+        restrictions: none,
+        energy: |x| x[0] + x[1] + x[2] - x[0].ln() - 0.5 * x[1].ln(),
+        h: 0.05,
+        flows: false,
+        natural: false,
+        stiff: None,
+    },
+    Case {
+        path: "structure/top-by-brackets.holo",
+        set: &[],
+        restrictions: none,
+        energy: |_| f64::NAN,
+        h: 0.05,
+        flows: false,
+        natural: false,
+        stiff: None,
+    },
+    Case {
+        path: "structure/sphere-vortices.holo",
+        set: &[],
+        restrictions: none,
+        energy: |x| {
+            let c = [1.0, -0.6, 1.7];
+            let term = |(i, j): (usize, usize)| {
+                let product = dot(&x[3 * i..3 * i + 3], &x[3 * j..3 * j + 3]);
+                -c[i] * c[j] * (2.0 - 2.0 * product).ln() / 3.0
+            };
+            [(0, 1), (0, 2), (1, 2)].map(term).iter().sum()
+        },
+        h: 0.05,
+        flows: false,
+        natural: false,
+        stiff: None,
+    },
+    Case {
+        path: "structure/plane-vortices.holo",
+        set: &[],
+        restrictions: none,
+        energy: |x| {
+            let c = [1.0, -1.0, 1.7];
+            let term = |(i, j): (usize, usize)| {
+                let distance = (x[2 * i] - x[2 * j]).hypot(x[2 * i + 1] - x[2 * j + 1]);
+                -c[i] * c[j] * distance.ln() / 2.0
+            };
+            [(0, 1), (0, 2), (1, 2)].map(term).iter().sum()
+        },
+        h: 0.05,
+        flows: false,
+        natural: false,
+        stiff: None,
+    },
+    Case {
+        path: "structure/spin-ring.holo",
+        set: &[],
+        restrictions: none,
+        energy: |x| {
+            let s = |i: usize| &x[3 * (i % 3)..3 * (i % 3) + 3];
+            let site = |i: usize| -dot(s(i), s(i + 1)) - 0.4 * (i as f64 + 1.0) * s(i)[2].powi(2);
+            (0..3).map(site).sum()
+        },
+        h: 0.05,
+        flows: false,
+        natural: false,
+        stiff: None,
+    },
+    Case {
+        path: "structure/flaschka.holo",
+        set: &[],
+        restrictions: none,
+        energy: |x| 2.0 * dot(&x[..2], &x[..2]) + dot(&x[2..], &x[2..]),
         h: 0.05,
         flows: false,
         natural: false,

@@ -58,6 +58,8 @@ pub fn few_cases_of(method: &Method) -> Vec<&'static Case> {
             "matrix-rigid-body",
             "heavy-top",
             "edge-on-a-sphere",
+            "top-by-brackets",
+            "sphere-vortices",
         ];
         cases.retain(|case| of_each_kind.contains(&case.name()));
     } else if method.unconstrained.is_some_and(|base| !base.facts().explicit) {

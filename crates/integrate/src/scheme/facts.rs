@@ -89,12 +89,16 @@ pub enum Needs {
     Stiff,
     /// [`Needs::Natural`] in a heat bath, with constraints on positions or without any.
     HeatBath,
+    /// A Poisson system: a Hamiltonian beside a matrix of brackets.
+    Poisson,
+    /// A Poisson system with a Hamiltonian whose parts have known flows.
+    PoissonFlows,
 }
 
 impl Needs {
     /// True if the model has to contain formulas of a known form.
     pub fn recognised(self) -> bool {
-        matches!(self, Needs::Flows | Needs::Body | Needs::FreeBody)
+        matches!(self, Needs::Flows | Needs::Body | Needs::FreeBody | Needs::PoissonFlows)
     }
 
     /// True for steps that take no forces that depend on momenta: these act apart from them.
@@ -127,6 +131,8 @@ impl fmt::Display for Needs {
             Needs::Natural => "a Hamiltonian with a constant mass matrix",
             Needs::Stiff => "a Hamiltonian with a constant mass matrix and a stiff part",
             Needs::HeatBath => "a Hamiltonian with a constant mass matrix in a heat bath",
+            Needs::Poisson => "a Poisson system",
+            Needs::PoissonFlows => "a Poisson system of parts with known flows",
         })
     }
 }

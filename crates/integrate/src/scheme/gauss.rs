@@ -129,7 +129,11 @@ struct Stages {
 /// Scales of the components of a general field for fixed-point iteration, which ends by them. Units
 /// of components are unknown: each has the scale of its own terms. These cancel at rest, where
 /// their rounding is all that is left of their sum. Empty if the equations have other scales.
-fn sweep_sizes(space: &mut dyn PhaseSpace, (t, h): (Value, Value), x: &[Value]) -> Vec<Value> {
+pub(super) fn sweep_sizes(
+    space: &mut dyn PhaseSpace,
+    (t, h): (Value, Value),
+    x: &[Value],
+) -> Vec<Value> {
     let terms = space.term_sizes(t, x);
     let of_one = |(&term, &x): (&Value, &Value)| {
         let moved = space.product(h, term);

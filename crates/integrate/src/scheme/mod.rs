@@ -16,6 +16,7 @@ mod gauss_collocation;
 pub mod langevin;
 mod newmark;
 mod nonholonomic;
+mod poisson_splitting;
 mod radau;
 pub mod rattle;
 mod rigid_body;
@@ -27,6 +28,7 @@ mod taylor;
 mod zhang_skeel;
 
 mod bs3;
+mod discrete_gradient;
 mod dop853;
 mod dopri5;
 mod euler;
@@ -73,6 +75,8 @@ pub static SCHEMES: &[&Scheme] = &[
     &rigid_body::ROTATION_SPLITTING,
     &rigid_body::CAYLEY_EULER,
     &rigid_body::CAYLEY_SYMMETRIC,
+    &poisson_splitting::SCHEME,
+    &discrete_gradient::SCHEME,
     &zhang_skeel::ZHANG_SKEEL,
     &zhang_skeel::SIMPLIFIED,
     &zhang_skeel::STIFF,

@@ -3,8 +3,8 @@
 //! metric first.
 //!
 //! The matrix is dense if it has few rows, or constraints of which most share variables. Otherwise
-//! it has a sparse, regular block of constraints bordered by a few dense rows, the Hamiltonian and
-//! the integrals:
+//! it has a sparse, regular block of constraints, or without any of the many integrals of single
+//! members that stand first, bordered by a few dense rows, the Hamiltonian and the other integrals:
 //!
 //! ⎡C  B⎤   C = L D Lᵀ sparse,
 //! ⎣Bᵀ E⎦   S = E − Bᵀ C⁻¹ B dense.
@@ -24,6 +24,9 @@ const FEW_ROWS: usize = 12;
 /// the memory of its square.
 pub const SMALL: usize = 64;
 const QUARTER: usize = 4;
+
+/// Largest number of variables of an integral of a single member, as the length of a spin.
+const LOCAL: usize = 16;
 
 /// Treatment of a singular matrix.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -84,7 +87,7 @@ impl NormalEquations {
     ) -> NormalEquations {
         let m = invariants.count;
         let sparse = sparse_block(invariants);
-        let first = if sparse.is_some() { invariants.constraints } else { 0 };
+        let first = if sparse.is_some() { sparse_rows(invariants) } else { 0 };
         let border = m - first;
         NormalEquations {
             pattern: Arc::clone(&invariants.pattern),
@@ -182,13 +185,17 @@ impl NormalEquations {
                 block.values[i] =
                     if self.scale[i] == 0.0 { 1.0 } else { block.values[i] + self.noise[i] };
             }
+            if let Regularisation::Shift(epsilon) = self.regularisation {
+                let integrals = self.constraints.min(self.first)..self.first;
+                block.values[integrals].iter_mut().for_each(|value| *value += epsilon);
+            }
             block.ldl.factor(&block.values, PIVOT_TOLERANCE);
         }
         self.assemble_dense();
         match self.regularisation {
             Regularisation::Shift(epsilon) => {
                 let size = m - self.first;
-                for i in self.constraints - self.first..size {
+                for i in self.constraints.saturating_sub(self.first)..size {
                     self.dense[i * size + i] += epsilon;
                 }
                 ldl_factor(&mut self.dense, size, PIVOT_TOLERANCE);
@@ -266,6 +273,19 @@ impl NormalEquations {
             }
         }
         let innovation = match self.regularisation {
+            Regularisation::Shift(_) if first > self.constraints => {
+                let of = |active: &[bool]| active.iter().filter(|active| **active).count();
+                let (all, dense) = (of(&self.active), of(&self.active[first..]));
+                let size = lower.len();
+                let [_, square] =
+                    ldl_solve_limited(&self.dense, size, lower, (0, dense), f64::INFINITY);
+                let square = (of_sparse + square * dense.max(1) as f64) / all.max(1) as f64;
+                if square > limit * limit {
+                    let factor = limit / square.sqrt();
+                    upper.iter_mut().chain(&mut *lower).for_each(|x| *x *= factor);
+                }
+                [0.0, square]
+            }
             Regularisation::Shift(_) => {
                 let of = |active: &[bool]| active.iter().filter(|active| **active).count();
                 let [constraints, others] =
@@ -347,17 +367,28 @@ pub fn stack(invariants: &Invariants, left: &[f64], right: &[f64], out: &mut [f6
 
 /// Sparse block, if it is worth while.
 fn sparse_block(invariants: &Invariants) -> Option<ConstraintBlock> {
-    let (m, c) = (invariants.count, invariants.constraints);
+    let (m, c) = (invariants.count, sparse_rows(invariants));
     if m <= FEW_ROWS || c == 0 {
         return None;
     }
-    let block = ConstraintBlock::new(invariants);
+    let block = ConstraintBlock::new(invariants, c);
     (m > SMALL || QUARTER * block.ldl.fill() <= c * c / 2).then_some(block)
 }
 
+/// Number of the rows that a sparse block has: the constraints, or without any the integrals of
+/// single members that stand first, if they are many.
+fn sparse_rows(invariants: &Invariants) -> usize {
+    if invariants.constraints > 0 {
+        return invariants.constraints;
+    }
+    let local = invariants.pattern.rows().take_while(|row| row.count() <= LOCAL).count();
+    if local > SMALL { local } else { 0 }
+}
+
 impl ConstraintBlock {
-    fn new(invariants: &Invariants) -> ConstraintBlock {
-        let (c, border) = (invariants.constraints, invariants.count - invariants.constraints);
+    /// Block of the first `c` rows.
+    fn new(invariants: &Invariants, c: usize) -> ConstraintBlock {
+        let border = invariants.count - c;
         let mut by_column: Vec<Vec<(u32, u32)>> = Vec::new();
         for (i, row) in (0..).zip(invariants.pattern.rows().take(c)) {
             for (p, column) in row.entries() {

@@ -33,17 +33,20 @@ const FRACTION: f64 = 1e-9;
 pub enum Factor {
     /// x_a
     Component(u32),
-    /// log x_a
+    /// log |x_a|: other trajectories may have another sign.
     Logarithm(u32),
     /// x_a x_b
     Product(u32, u32),
 }
 
+/// A combination: coefficients and functions.
+pub type Terms = Vec<(f64, Factor)>;
+
 /// A Casimir function of one or more parts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Casimir {
     /// Coefficients and functions.
-    pub terms: Vec<(f64, Factor)>,
+    pub terms: Terms,
     /// Components of each part.
     pub parts: Vec<Vec<u32>>,
     /// True if it is one whatever values the parameters have.
@@ -54,12 +57,15 @@ impl Casimir {
     /// One scalar for each part.
     pub fn functional(&self, span: Span) -> Functional {
         let outputs = self.parts.len();
-        let term = |(number, (coefficient, factor)): (usize, &(f64, Factor))| {
+        let term = |(coefficient, factor): &(f64, Factor)| {
             let mut graph = Graph::new();
             let [a, b] = [0, 1].map(|slot| graph.input(Input::Slot(slot)));
             let (value, slots, components) = match *factor {
                 Factor::Component(k) => (a, 1, vec![k]),
-                Factor::Logarithm(k) => (graph.unary(Unary::Log, a), 1, vec![k]),
+                Factor::Logarithm(k) => {
+                    let size = graph.unary(Unary::Abs, a);
+                    (graph.unary(Unary::Log, size), 1, vec![k])
+                }
                 Factor::Product(k, l) => (graph.mul(a, b), 2, vec![k, l]),
             };
             let coefficient = graph.constant(*coefficient);
@@ -70,7 +76,6 @@ impl Casimir {
                 row.push(part as u32);
                 table.push(&row);
             }
-            debug_assert!(number < self.terms.len());
             Term {
                 spans: vec![span; graph.len()].into(),
                 graph,
@@ -81,7 +86,7 @@ impl Casimir {
                 pairs: None,
             }
         };
-        Functional { outputs, terms: self.terms.iter().enumerate().map(term).collect() }
+        Functional { outputs, terms: self.terms.iter().map(term).collect() }
     }
 }
 
@@ -167,14 +172,15 @@ impl Poisson {
             known.iter().flat_map(|of| gradients(of, &states[0], parameters)).collect();
         let known = by_part(&parts, x.len(), &gradients);
         let mut found: Vec<Casimir> = Vec::new();
-        let mut searches: Vec<(usize, bool, Vec<Vec<(f64, Factor)>>)> = Vec::new();
+        // Size of a part, signs of its state, and its Casimirs.
+        let mut searches: Vec<(usize, bool, Vec<Terms>)> = Vec::new();
         for (number, places) in parts.iter().enumerate() {
             let (samples, own) = (&samples[number], &known[number]);
             if samples[0].entries.is_empty() && places.len() == 1 {
                 continue; // a constant, which is no bracket's
             }
             let positive = places.iter().all(|&place| x[place as usize] > 0.0);
-            let holds = |all: &[Vec<(f64, Factor)>]| {
+            let holds = |all: &[Terms]| {
                 !all.is_empty()
                     && samples.iter().all(|sample| all.iter().all(|terms| sample.is_casimir(terms)))
             };
@@ -298,9 +304,9 @@ fn by_part(
 }
 
 /// Candidates over a part, the simple ones first: of many components sums only.
-fn candidates(size: usize, positive: bool) -> Vec<Vec<(f64, Factor)>> {
+fn candidates(size: usize, positive: bool) -> Vec<Terms> {
     let all = || 0..size as u32;
-    let mut list: Vec<Vec<(f64, Factor)>> = Vec::new();
+    let mut list: Vec<Terms> = Vec::new();
     if size <= MOST_ALONE {
         list.extend(all().map(|a| vec![(1.0, Factor::Component(a))]));
         if positive {
@@ -322,7 +328,7 @@ fn candidates(size: usize, positive: bool) -> Vec<Vec<(f64, Factor)>> {
 }
 
 /// Combinations of the candidates that are Casimirs at all samples of a part.
-fn search(samples: &[Sample], positive: bool) -> Vec<Vec<(f64, Factor)>> {
+fn search(samples: &[Sample], positive: bool) -> Vec<Terms> {
     let candidates = candidates(samples[0].x.len(), positive);
     let mut columns: Vec<Vec<f64>> = Vec::new();
     let mut sizes = Vec::new();
@@ -348,13 +354,13 @@ fn search(samples: &[Sample], positive: bool) -> Vec<Vec<(f64, Factor)>> {
     basis.iter_mut().for_each(vector);
     let order: Vec<usize> = (0..candidates.len()).collect();
     null_space::reduce(&mut basis, &order, FRACTION);
-    let combined = |vector: Vec<f64>| -> Vec<(f64, Factor)> {
+    let combined = |vector: Vec<f64>| -> Terms {
         let moving = vector.iter().zip(&candidates).filter(|(c, _)| **c != 0.0);
         moving
             .flat_map(|(&c, terms)| terms.iter().map(move |&(one, f)| (fraction(c) * one, f)))
             .collect()
     };
-    let mut found: Vec<Vec<(f64, Factor)>> = basis.into_iter().map(combined).collect();
+    let mut found: Vec<Terms> = basis.into_iter().map(combined).collect();
     found.retain(|terms| samples.iter().all(|sample| sample.is_casimir(terms)));
     found
 }
@@ -371,11 +377,7 @@ fn fraction(c: f64) -> f64 {
 
 /// Those of the Casimirs that are not functions of the ones before them and of those with the `known`
 /// gradients, at the first sample.
-fn independent(
-    mut all: Vec<Vec<(f64, Factor)>>,
-    sample: &Sample,
-    known: &[Vec<f64>],
-) -> Vec<Vec<(f64, Factor)>> {
+fn independent(mut all: Vec<Terms>, sample: &Sample, known: &[Vec<f64>]) -> Vec<Terms> {
     let mut span = null_space::Span::default();
     for gradient in known.iter().filter(|gradient| sample.keeps(gradient)) {
         span.add(&sample.direction(gradient), 1e-7);

@@ -9,7 +9,7 @@ mod casimirs;
 mod field;
 mod structure;
 
-pub use casimirs::{Casimir, Factor};
+pub use casimirs::{Casimir, Factor, Terms};
 pub use field::TooManyRows;
 pub use structure::{Asymmetry, JacobiFailure, Rank};
 
@@ -56,7 +56,7 @@ impl Block {
     }
 
     /// Components of the state that an output of the matrices is the bracket of.
-    fn places_of_entry(&self, output: usize) -> [u32; 2] {
+    pub fn places_of_entry(&self, output: usize) -> [u32; 2] {
         let (member, row, column) = self.entry(output);
         let places = self.places_of(member);
         [places[row], places[column]]

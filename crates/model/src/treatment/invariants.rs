@@ -8,6 +8,10 @@ use crate::elaborate::model::{Model, Quantity, Redundancy};
 use crate::functional::Functional;
 use holonome_linear::member_rows::Member;
 
+/// Number of members of a family of integrals beyond which, in a model without constraints, it stands
+/// first: what corrects a state solves for such a family apart.
+const LARGE_FAMILY: usize = 64;
+
 /// Rows of F, as they follow each other.
 pub(crate) struct InvariantRows<'a> {
     /// First row of each group, with the formulas of its rows.
@@ -52,16 +56,23 @@ impl<'a> InvariantRows<'a> {
             let hidden = |_, count| InvariantSource::Hidden(count);
             rows.push_imposed(model, (InvariantKind::Hidden(order), exist), hidden);
         }
+        let push_integrals = |rows: &mut InvariantRows<'a>, first: bool| {
+            for (k, quantity) in model.integrals.iter().enumerate() {
+                let stands_first = model.constraints.is_empty() && quantity.members > LARGE_FAMILY;
+                if stands_first == first {
+                    let group = InvariantGroup::of(quantity, InvariantKind::Integral);
+                    rows.push(group, InvariantSource::Integral(k));
+                }
+            }
+        };
+        push_integrals(&mut rows, true);
         if let Some((functional, _)) = model.hamiltonian()
             && model.conserves_energy()
         {
             let (name, kind) = model.energy();
             rows.push(InvariantGroup::of_number(name, kind), InvariantSource::Energy(functional));
         }
-        for (k, quantity) in model.integrals.iter().enumerate() {
-            let group = InvariantGroup::of(quantity, InvariantKind::Integral);
-            rows.push(group, InvariantSource::Integral(k));
-        }
+        push_integrals(&mut rows, false);
         if let Some(redundancy) = &model.redundancy {
             rows.push_implied(redundancy, first_group);
         }

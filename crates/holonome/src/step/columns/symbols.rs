@@ -176,6 +176,9 @@ impl Symbols for ColumnSymbols {
                 let (x, v) = along();
                 mechanics.hessian_times(asked == Asked::StiffSecond, t, x, v)
             }
+            Asked::Gradient | Asked::Brackets => {
+                unreachable!("steps of Poisson systems are unrolled")
+            }
             Asked::Third => {
                 let (x, v) = along();
                 mechanics.third_times(t, x, v)

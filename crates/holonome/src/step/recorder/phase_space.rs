@@ -49,6 +49,14 @@ impl<S: CompositeFunctions> PhaseSpace for StepRecorder<S> {
         values::<S>(&self.symbols.term_sizes(S::symbol(t), &symbols::<S>(x)))
     }
 
+    fn parts(&self) -> usize {
+        self.symbols.parts()
+    }
+
+    fn energy_degree(&self) -> Option<u32> {
+        self.symbols.energy_degree()
+    }
+
     fn constant(&mut self, c: f64) -> Value {
         S::value(self.symbols.constant(c))
     }
@@ -93,7 +101,9 @@ impl<S: CompositeFunctions> PhaseSpace for StepRecorder<S> {
         let counted = |counts, arguments, values| Some(Call { counts, arguments, values });
         let call = match asked {
             Asked::Field => counted(Calls { field: 1, ..Calls::default() }, arguments, values),
-            Asked::Slope => counted(Calls { gradient: 1, ..Calls::default() }, arguments, values),
+            Asked::Slope | Asked::Gradient => {
+                counted(Calls { gradient: 1, ..Calls::default() }, arguments, values)
+            }
             // Second derivatives are evaluated once, along however many directions.
             Asked::Second | Asked::StiffSecond => {
                 let positions = arguments[..=self.symbols.degrees()].to_vec();

@@ -87,6 +87,82 @@ fn large_constraint_blocks_are_not_shifted() {
     assert!(largest(&rest) < 1e-8, "{}", largest(&rest));
 }
 
+/// Lengths of `c` spins of three components, then `b` full rows, no constraints.
+fn spins(c: usize, b: usize) -> (Invariants, usize) {
+    let n = 3 * c;
+    let mut invariants = Invariants { count: c + b, constraints: 0, ..Invariants::none() };
+    for row in 0..c as u32 {
+        invariants.push_row(3 * row..3 * row + 3);
+    }
+    for _ in 0..b {
+        invariants.push_row(0..n as u32);
+    }
+    invariants.groups = vec![Group::rows("all", GroupKind::Integral, 0..(c + b) as u32)];
+    (invariants, n)
+}
+
+#[test]
+fn many_integrals_of_single_members_take_no_dense_matrix() {
+    for (c, b) in [(80, 0), (80, 2), (50, 2)] {
+        let (invariants, n) = spins(c, b);
+        let jacobian = numbers(invariants.nonzeros(), 3);
+        let r = numbers(c + b, 4);
+        let equations = NormalEquations::new(&invariants, n, Regularisation::LeastNorm);
+        assert_eq!(equations.first, if c > SMALL { c } else { 0 });
+        // As for bordered constraints above; the lengths of rows of three numbers are above 0.01.
+        let rest = left_over(&invariants, n, &jacobian, &r, Regularisation::LeastNorm);
+        assert!(largest(&rest) < 1e-10, "{c} {b} {}", largest(&rest));
+        let rest = left_over(&invariants, n, &jacobian, &r, Regularisation::Shift(1e-8));
+        assert!(largest(&rest) < 1e-4, "{c} {b} {}", largest(&rest));
+    }
+    // Without full rows the matrix of unit rows is the identity, up to the shift: the innovation is
+    // the mean square of r over the rows' lengths, and a limit scales all multipliers alike.
+    let (invariants, n) = spins(100, 0);
+    let (jacobian, r) = (numbers(300, 5), numbers(100, 6));
+    let mut equations = NormalEquations::new(&invariants, n, Regularisation::Shift(1e-8));
+    equations.factor(&jacobian);
+    let square: f64 = (0..100).map(|i| (r[i] / equations.gradient(&jacobian, i)).powi(2)).sum();
+    let [mut free, mut limited] = [r.clone(), r.clone()];
+    let [constraints, found] = equations.solve_limited(&mut free, f64::INFINITY);
+    assert_eq!(constraints, 0.0);
+    assert!((found / (square / 100.0) - 1.0).abs() < 1e-7, "{found} {square}");
+    equations.solve_limited(&mut limited, 0.5 * found.sqrt());
+    for (limited, free) in limited.iter().zip(&free) {
+        assert!((limited - 0.5 * free).abs() < 1e-12 * free.abs(), "{limited} {free}");
+    }
+}
+
+/// The innovation does not depend on which rows are sparse: with 64 lengths all rows are dense, and
+/// with one more, of a row that takes no part, the first ones are sparse.
+#[test]
+fn the_innovation_is_that_of_the_dense_matrix() {
+    let innovation = |c: usize| {
+        let (invariants, n) = spins(c, 2);
+        let mut jacobian = numbers(3 * 64, 5);
+        jacobian.resize(3 * c, 0.0);
+        for k in 0..2 {
+            jacobian.extend(numbers(3 * 64, 7 + k));
+            jacobian.resize(3 * c + (k as usize + 1) * n, 0.0);
+        }
+        let mut r = numbers(64, 6);
+        r.resize(c, 0.0);
+        r.extend([0.3, -0.2]);
+        let mut equations = NormalEquations::new(&invariants, n, Regularisation::Shift(1e-8));
+        // A row that vanishes counts among all rows unless it is not active.
+        (64..c).for_each(|row| equations.set_active(&[row], false));
+        equations.factor(&jacobian);
+        let found = equations.solve_limited(&mut r, 0.1);
+        r.drain(64..c);
+        (equations.first, found, r)
+    };
+    let ((dense, one, a), (sparse, other, b)) = (innovation(64), innovation(65));
+    assert_eq!((dense, sparse), (0, 65));
+    assert!((one[1] / other[1] - 1.0).abs() < 1e-10, "{one:?} {other:?}");
+    for (a, b) in a.iter().zip(&b) {
+        assert!((a - b).abs() < 1e-10 * (1.0 + a.abs()), "{a} {b}");
+    }
+}
+
 #[test]
 fn vanishing_redundant_and_monitored_rows_do_no_harm() {
     for (c, b) in [(4, 2), (80, 3)] {
