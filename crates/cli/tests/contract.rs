@@ -690,6 +690,8 @@ fn the_methods_and_the_stages() {
     for name in names.split(' ') {
         assert!(methods.contains(name), "{name}");
     }
+    let spin = "state s : R^3 = (0.6, 0, 0.8)\npoisson (s) = hat(s)\nhamiltonian s.x^2 + 2*s.z^2\n";
+    folder.write("spin.holo", spin);
     let table = folder.summary("methods");
     let dop853 =
         table["schemes"].as_array().unwrap().iter().find(|row| row["name"] == "dop853").unwrap();
@@ -709,6 +711,9 @@ fn the_methods_and_the_stages() {
             }
             "a Hamiltonian with a constant mass matrix in a heat bath" => {
                 Some("spherical-pendulum.holo --friction 1 --inverse-temperature 2")
+            }
+            "a Poisson system" | "a Poisson system of parts with known flows" => {
+                Some("../spin.holo")
             }
             _ => None,
         };

@@ -144,6 +144,18 @@ fn casimirs_are_found() {
     assert_eq!(casimirs(PLANE), []);
 }
 
+/// Units far apart hide nothing: neither those of two spins, nor those of the components of one.
+#[test]
+fn casimirs_in_other_units() {
+    let model = support::model(
+        "state m : R^3 = (0.8e-4, 0.3e-4, -5e3)\nstate v : R^3 = (8e7, 3e7, 5e7)\n\
+         poisson (m) = hat(m)\npoisson (v) = hat(v)*1e-6\nhamiltonian m.x + v.z\n",
+    );
+    let [casimir] = &model.integrals[..] else { panic!("one family, of both") };
+    let values = casimir.functional.evaluate(0.0, &model.initial, &model.parameter_values);
+    assert_near(&[values[0] / 2.5e7, values[1] / 9.8e15], &[1.0, 1.0], 1e-14);
+}
+
 /// What a file states is not found again, nor a function of it.
 #[test]
 fn casimirs_that_a_file_states_are_not_found_again() {

@@ -330,30 +330,41 @@ fn candidates(size: usize, positive: bool) -> Vec<Terms> {
 /// Combinations of the candidates that are Casimirs at all samples of a part.
 fn search(samples: &[Sample], positive: bool) -> Vec<Terms> {
     let candidates = candidates(samples[0].x.len(), positive);
-    let mut columns: Vec<Vec<f64>> = Vec::new();
+    // Rates by candidates, each with the sum of the absolute values of its terms.
+    let mut columns: Vec<Vec<(f64, f64)>> = Vec::new();
     let mut sizes = Vec::new();
     for terms in &candidates {
         let rates = |sample: &Sample| {
-            let (rates, _) = sample.rates(&sample.gradient(terms));
-            rates
-                .into_iter()
-                .zip(units(&sample.x))
-                .map(|(rate, unit)| rate / unit)
-                .collect::<Vec<_>>()
+            let (rates, wide) = sample.rates(&sample.gradient(terms));
+            let units = units(&sample.x).into_iter();
+            let of = rates.into_iter().zip(wide).zip(units);
+            of.map(|((rate, wide), unit)| (rate / unit, wide / unit)).collect::<Vec<_>>()
         };
-        let column: Vec<f64> = samples.iter().flat_map(rates).collect();
-        let most = column.iter().fold(0.0f64, |most, v| most.max(v.abs()));
+        let column: Vec<(f64, f64)> = samples.iter().flat_map(rates).collect();
+        let most = column.iter().fold(0.0f64, |most, (rate, _)| most.max(rate.abs()));
         sizes.push(if most > 0.0 { most } else { 1.0 });
         columns.push(column);
     }
-    let row = |k: usize| columns.iter().zip(&sizes).map(|(of, size)| of[k] / size).collect();
+    let row = |k: usize| {
+        let entry = |(of, size): (&Vec<(f64, f64)>, &f64)| (of[k].0 / size, of[k].1 / size);
+        let row: Vec<(f64, f64)> = columns.iter().zip(&sizes).map(entry).collect();
+        let most = row.iter().fold(0.0f64, |most, (rate, _)| most.max(rate.abs()));
+        let wide = row.iter().fold(0.0f64, |most, (_, wide)| most.max(*wide));
+        // Rates of components of other units say as much, but for rounding.
+        let unit = if most > ROUNDED * wide { most } else { f64::INFINITY };
+        row.iter().map(|(rate, _)| rate / unit).collect()
+    };
     let rows: Vec<Vec<f64>> = (0..columns[0].len()).map(row).collect();
     let (mut basis, _) = null_space(rows, SINGULAR);
-    let vector =
-        |vector: &mut Vec<f64>| vector.iter_mut().zip(&sizes).for_each(|(v, size)| *v /= size);
-    basis.iter_mut().for_each(vector);
+    // What is rounding shows in these units only.
     let order: Vec<usize> = (0..candidates.len()).collect();
     null_space::reduce(&mut basis, &order, FRACTION);
+    for vector in &mut basis {
+        vector.iter_mut().zip(&sizes).for_each(|(v, size)| *v /= size);
+        if let Some(first) = vector.iter().copied().find(|v| *v != 0.0) {
+            vector.iter_mut().for_each(|v| *v /= first);
+        }
+    }
     let combined = |vector: Vec<f64>| -> Terms {
         let moving = vector.iter().zip(&candidates).filter(|(c, _)| **c != 0.0);
         moving

@@ -12,8 +12,8 @@ use holonome_linear::null_space::null_space;
 /// points.
 pub(super) const ROUNDED: f64 = 1e-9;
 
-/// Part of the largest component of a state below which a component vanishes.
-const VANISHING: f64 = 1e-12;
+/// Part of the largest component of a state below which a component vanishes: some roundings.
+const VANISHING: f64 = 16.0 * f64::EPSILON;
 
 /// Largest number of components that are connected by brackets whose rank is found.
 const LARGEST_RANKED: usize = 400;
