@@ -574,7 +574,8 @@ impl<'a> Engine<'a> {
         std::mem::swap(&mut state.memory, &mut self.memory);
         std::mem::swap(&mut state.scales.carried, &mut self.scales.carried);
         let innovation = self.innovation.sqrt();
-        if innovation > state.innovation {
+        let rounds = self.watch.as_mut().is_some_and(|watch| watch.rounds(innovation));
+        if innovation > state.innovation && !rounds {
             (state.innovation, state.innovation_at) = (innovation, t1);
         }
         state.first_stage.known = self.field_known;

@@ -4,7 +4,6 @@ use super::Simulation;
 use crate::events::EventTable;
 use crate::recording::variables;
 use crate::summary::{Drifts, FinalState, RunCost, RunPenalty, Stability, Summary};
-use holonome_integrate::events::Action;
 use holonome_integrate::method::{Method, MethodTreatment, Scheme};
 use holonome_integrate::plan::Plan;
 use holonome_integrate::state::{FailedClaim, SingularityKind, StepState, Stiffness};
@@ -16,10 +15,6 @@ use std::path::PathBuf;
 /// Factor by which an innovation may exceed the expected one before it is more than the error of a
 /// step.
 pub(crate) const MANY_TIMES: f64 = 10.0;
-
-/// The same where steps end at switching surfaces: they miss these by the rounding of t, which no
-/// step's error explains, and by far less than what a wrong integral does.
-const MANY_TIMES_LANDED: f64 = 1e4;
 
 impl Simulation {
     /// Warnings about the claims that failed on the way to `state`, one each.
@@ -186,11 +181,7 @@ pub(crate) fn motion_warnings(
     warnings.extend(stiffness_warning(state, plan));
     warnings.extend(sliding_warning(state, plan));
     let expected = largest_innovation(system.vectors().count());
-    let lands = system
-        .events()
-        .is_some_and(|events| events.rules().iter().any(|rule| rule.action == Action::Land));
-    let many = if lands { MANY_TIMES_LANDED } else { MANY_TIMES };
-    if *innovation > many * expected {
+    if *innovation > MANY_TIMES * expected {
         warnings.push(format!(
                 "a correction was {:.0} times larger than the step's error explains, at t = {innovation_at}: H or an integral had changed by more than the step can have made; a smaller step or tolerance shows whether it is constant",
                 innovation / expected

@@ -9,7 +9,7 @@ use crate::store::StoreError;
 use holonome_integrate::events::{EventMemory, EventRule};
 use holonome_integrate::failure::Failure;
 use holonome_integrate::method::MethodTreatment;
-use holonome_integrate::observer::Observer;
+use holonome_integrate::observer::{Control, Observer};
 use holonome_integrate::plan::{FixedSteps, Plan, Stepping};
 use holonome_integrate::run::{Outcome, run, run_map};
 use holonome_integrate::state::StepState;
@@ -105,6 +105,7 @@ impl Running<'_> {
         let set = |(memory, rule): (&EventMemory, &EventRule)| memory.sets(rule);
         let is_reset = state.events.iter().zip(rules).any(set);
         let mut reset = is_reset.then(|| bound(self.copy(state), state));
+        let mut seen = state.step;
         loop {
             let holds_all =
                 state.failed_claims.is_empty() || plan.method.treatment == MethodTreatment::Plain;
@@ -121,6 +122,13 @@ impl Running<'_> {
             match outcome {
                 Outcome::ClaimFailed => {}
                 Outcome::Reset => {
+                    // The observer sees steps that end so as it sees others.
+                    if state.step > seen
+                        && observer.step(state).map_err(Failure::Observer)? == Control::Stop
+                    {
+                        return Ok(Outcome::Stopped);
+                    }
+                    seen = state.step;
                     let copy = reset.take().unwrap_or_else(|| self.copy(state));
                     reset = Some(bound(copy, state));
                 }

@@ -38,6 +38,10 @@ impl Engine<'_> {
         watch.at_start(state.t, &state.x);
         let known = state.events.len();
         if known == watch.events.rules().len() {
+            let lands = |(rule, memory): (&EventRule, &EventMemory)| {
+                rule.action == Action::Land && memory.has_reset() && memory.last == state.t
+            };
+            watch.landed = watch.events.rules().iter().zip(&state.events).any(lands);
             return false;
         }
         watch.events.terms(state.t, &state.x, &mut watch.terms, &mut watch.work);

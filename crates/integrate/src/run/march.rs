@@ -99,7 +99,7 @@ impl Engine<'_> {
     /// Make attempts in a loop that holds where an event may lie in one.
     fn attempt_looking(&mut self, attempts: &dyn Attempts, count: u64, watch: &mut Watch) {
         watch.forget_start();
-        if watch.begin_loop(&self.state.events) {
+        if watch.begin_loop(&self.state.events) && !watch.landed {
             self.march[attempts.slots().sides.clone()].copy_from_slice(&watch.sides);
             self.attempt_up_to(attempts, count);
         }

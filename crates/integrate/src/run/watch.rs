@@ -38,12 +38,20 @@ pub(super) struct Watch<'a> {
     pub work: Vec<f64>,
     /// Sides of the functions, as a loop finds them.
     pub sides: Vec<f64>,
+    /// True until the first step from a switching surface is made. Steps miss these by the rounding of
+    /// t, which changes what is held by more than that step's error.
+    pub landed: bool,
     /// Number of steps of the next loop that looks at them, unless something is known to lie ahead:
     /// few where events are frequent.
     pace: u64,
     /// Number of the step up to which an event may lie ahead, 0 if nothing is known.
     suspect: u64,
 }
+
+/// Innovation of the first step from a switching surface, in errors of a step, which are round-off at
+/// least, below which it is the rounding of t there:
+/// 1e-6 of the state. An integral that jumps at the surface changes by more.
+const LANDED: f64 = 1e10;
 
 /// Number of steps of a loop that looks at them, after an event.
 const FIRST_PACE: u64 = 8;
@@ -65,6 +73,7 @@ impl<'a> Watch<'a> {
             due: Vec::new(),
             work: vec![0.0; events.work_len()],
             sides: vec![0.0; count],
+            landed: false,
             pace: FIRST_PACE,
             suspect: 0,
         }))
@@ -181,6 +190,11 @@ impl<'a> Watch<'a> {
             std::mem::swap(&mut self.start, &mut self.end);
         }
         passes
+    }
+
+    /// True if the innovation of this step, the first one from a switching surface, is rounding.
+    pub(super) fn rounds(&mut self, innovation: f64) -> bool {
+        std::mem::take(&mut self.landed) && innovation < LANDED
     }
 
     /// Take the functions at the state as those at the start of the next step, unless they are.
