@@ -15,6 +15,7 @@ import mpmath as mp
 import sympy as sp
 from gmpy2 import mpfr
 
+import brackets
 import nonholonomic
 import rigid_bodies
 from formulations import function, integrate, natural, solve, t
@@ -523,7 +524,7 @@ def main():
            "# `model` is a path from the folder above; the start is the model's own, at t = 0. With `penalty`, constraints are",
            "# a potential (penalty^2/2) |g|^2.", ""]
     rows = [*steps_of_models(), *rigid_bodies.steps(COMPOSITIONS, composed),
-            *nonholonomic.steps(newton, solve, COMPOSITIONS), *steps_with_penalties()]
+            *nonholonomic.steps(newton, solve, COMPOSITIONS), *brackets.steps(COMPOSITIONS), *steps_with_penalties()]
     for path, name, h, count, x, *penalty in rows:
         numbers = ", ".join(f"{c:.20g}" if "." in f"{c:.20g}" or "e" in f"{c:.20g}" else f"{c:.20g}.0" for c in x)
         stiff = ['stiff = "stiff"'] if "stiff" in name else []

@@ -236,7 +236,7 @@ pub struct RunOptions {
     /// Run even with a gain that would be refused.
     pub allow_unstable: bool,
     /// `--no-landing` if false: whether adaptive steps end at switching surfaces of the field.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub landing: bool,
     /// Measure the orbit's error by a second run, or by two more runs with equal steps.
     #[serde(default)]

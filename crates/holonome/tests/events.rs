@@ -339,7 +339,7 @@ fn a_stopped_run_goes_on_as_if_it_had_not_been_stopped() {
         event side : q.x = 0.3";
     // Long enough to be stopped, with so many samples: a run is asked every 20 milliseconds.
     for method in
-        ["", "--method stormer-verlet-a --step 0.00002", "--method feedback:rk4 --step 0.0001"]
+        ["", "--method stormer-verlet-a --step 0.000002", "--method feedback:rk4 --step 0.0001"]
     {
         let options = options(&format!("--until 6 {method}"));
         let max_step = method.is_empty().then_some(1e-5);

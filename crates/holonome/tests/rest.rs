@@ -148,8 +148,9 @@ fn what_rests_is_pushed_by_a_force_that_sets_in_at_once() {
             let finished =
                 run(problem, options(&format!("--method {method} --rtol 1e-9 --until 3"))).unwrap();
             let error = (finished.state()[place] - exact).abs();
-            // Two or three times are passed within the tolerance of what moves already.
-            assert!(error < 1e-8, "{method}: {error:e} in\n{text}");
+            // Two or three times are passed within the tolerance of what moves already, or of what
+            // decides when it moves: x turns in a step whose error is some 20 tolerances.
+            assert!(error < 3e-8, "{method}: {error:e} in\n{text}");
         }
     }
 }
