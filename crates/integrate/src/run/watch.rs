@@ -49,8 +49,8 @@ pub(super) struct Watch<'a> {
 }
 
 /// Innovation of the first step from a switching surface, in errors of a step, which are round-off at
-/// least, below which it is the rounding of t there:
-/// 1e-6 of the state. An integral that jumps at the surface changes by more.
+/// least, below which it is the rounding of t there: 1e-6 of the state. An integral that jumps at the
+/// surface changes by more.
 const LANDED: f64 = 1e10;
 
 /// Number of steps of a loop that looks at them, after an event.
@@ -152,7 +152,11 @@ impl<'a> Watch<'a> {
         (t1, x1): (f64, &[f64]),
     ) -> bool {
         self.at_end(t1, x1);
-        let passes = !self.may_have_left(&self.end, memories, h);
+        self.goes_on(!self.may_have_left(&self.end, memories, h))
+    }
+
+    /// Take the functions at the end of a step that `passes` as those at the start of the next one.
+    fn goes_on(&mut self, passes: bool) -> bool {
         if passes {
             std::mem::swap(&mut self.start, &mut self.end);
         }
@@ -185,11 +189,7 @@ impl<'a> Watch<'a> {
         (t1, x1): (f64, &[f64]),
     ) -> bool {
         self.at_end(t1, x1);
-        let passes = !self.is_suspected(memories, h);
-        if passes {
-            std::mem::swap(&mut self.start, &mut self.end);
-        }
-        passes
+        self.goes_on(!self.is_suspected(memories, h))
     }
 
     /// True if the innovation of this step, the first one from a switching surface, is rounding.
