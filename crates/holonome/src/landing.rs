@@ -12,7 +12,8 @@ use std::sync::Arc;
 /// the options or the field ask for none.
 pub(crate) fn apply(problem: Problem, options: &RunOptions) -> Problem {
     let adapts = matches!(options.step, StepSize::Adaptive { .. });
-    if !options.landing || !adapts {
+    // A series has no pieces: the field is refused as it stands.
+    if !options.landing || !adapts || options.method.scheme.needs_formulas() {
         return problem;
     }
     let Some((field, structure)) = &problem.examined.field else { return problem };
