@@ -148,10 +148,12 @@ fn rows_and_unrolled_formulas_agree_for_every_model() {
             for (formula, f) in formulas(&model) {
                 let mut g = Graph::new();
                 let nodes = f.unroll(&mut g);
-                for (k, x) in ambient_points(&model, 5, 0x7e57).iter().enumerate() {
+                for (k, mut x) in ambient_points(&model, 5, 0x7e57).into_iter().enumerate() {
                     let t = 0.3 * k as f64;
-                    let by_rows = f.evaluate(t, x, &model.parameter_values);
-                    let at_once = evaluate(&g, &nodes, t, x, &model.parameter_values);
+                    // Behind the state are velocities and what else observables may read.
+                    x.extend(x.clone().iter().rev().cycle().take(3 * x.len()));
+                    let by_rows = f.evaluate(t, &x, &model.parameter_values);
+                    let at_once = evaluate(&g, &nodes, t, &x, &model.parameter_values);
                     assert_eq!(by_rows.len(), f.outputs);
                     // Scale of the terms that are added up: each row by itself.
                     let mut size = vec![1e-300; f.outputs];
@@ -162,7 +164,7 @@ fn rows_and_unrolled_formulas_agree_for_every_model() {
                                 terms: vec![support::only(term, row)],
                             };
                             for (s, v) in
-                                size.iter_mut().zip(one.evaluate(t, x, &model.parameter_values))
+                                size.iter_mut().zip(one.evaluate(t, &x, &model.parameter_values))
                             {
                                 *s += v.abs();
                             }

@@ -65,7 +65,8 @@ impl Units {
         for row in term.table.each() {
             let mut entries: Vec<u32> = row.iter().take(term.slots.len()).collect();
             let inverse = term.slots.iter().zip(row.iter()).map(|(source, entry)| match source {
-                Source::State => 1.0 / self.scale[entry as usize],
+                // Behind the state are velocities and the like, which only observables read.
+                Source::State => 1.0 / self.scale.get(entry as usize).unwrap_or(&1.0),
                 _ => 1.0,
             });
             let outputs = (0..roots.len()).map(|c| output(row.last() as usize + c));
