@@ -27,7 +27,7 @@ pub(crate) use resumption::{stored, stored_options, stored_problem};
 use settable::Settable;
 pub use settable::prepare_settable;
 pub(crate) use stepping::{Running, failed_names};
-pub(crate) use trajectory::{From, Trajectory};
+pub(crate) use trajectory::{From, Trajectory, put_sides};
 pub use vector_field::VectorField;
 
 use crate::error::Error;

@@ -7,7 +7,8 @@ mod common;
 
 use common::{Finished, options, run};
 use holonome::{
-    Control, Error, EventTable, Flow, Problem, Resumed, RunOptions, Simulation, prepare,
+    Control, Error, EventTable, Flow, Problem, Resumed, RunOptions, Simulation, SweepOptions,
+    prepare, prepare_sweep,
 };
 
 /// One method of each kind: adaptive, explicit, compiled collocation, series, splitting, implicit,
@@ -339,7 +340,7 @@ fn a_stopped_run_goes_on_as_if_it_had_not_been_stopped() {
         event side : q.x = 0.3";
     // Long enough to be stopped, with so many samples: a run is asked every 20 milliseconds.
     for method in
-        ["", "--method stormer-verlet-a --step 0.000002", "--method feedback:rk4 --step 0.0001"]
+        ["", "--method stormer-verlet-a --step 0.000002", "--method feedback:rk4 --step 0.00001"]
     {
         let options = options(&format!("--until 6 {method}"));
         let max_step = method.is_empty().then_some(1e-5);
@@ -358,5 +359,69 @@ fn a_stopped_run_goes_on_as_if_it_had_not_been_stopped() {
         let summary = rest.run(&mut |_| Control::Continue).unwrap();
         assert_eq!(summary.state.numbers(), whole.state(), "{method}");
         assert_eq!(summary.events, whole.summary.events, "{method}");
+    }
+}
+
+#[test]
+fn trajectories_of_an_ensemble_are_those_of_runs_by_themselves() {
+    // Lanes make the steps up to the first in which an event may lie. Some trajectories never reach
+    // the stop, some start beyond it, and one starts at a zero.
+    let text = "
+        parameter a = 1
+        coordinate r : R^2 = (sin(a), -cos(a))
+        momentum p of r
+        hamiltonian dot(p, p)/2 + 9.81*r.y + KINK
+        constraint rod : dot(r, r) = 1
+        event side : r.x = 0.1 rising
+        event third : p.x = 0.3 every 3
+        event left : r.x = -0.9 : stop";
+    let starts = [0.05, 0.3, 0.6, 0.9, 1.0, 1.2, 1.5, 2.0, 2.5, -1.0, 0.1f64.asin()];
+    // Lanes land on the switching surface of a kink, as runs do. The equations of an implicit step are
+    // solved to 1e-13 of their terms, in either way.
+    for (method, kink, apart) in [
+        ("", "0", 0.0),
+        ("", "2*max(r.x - 0.4, 0)", 0.0),
+        ("--method plain:dop853", "2*max(r.x - 0.4, 0)", 0.0),
+        ("--method corrected:gauss16", "0", 0.0),
+        ("--method taylor", "0", 0.0),
+        ("--method rattle --step 0.01", "0", 1e-10),
+        ("--method rattle --step 0.01", "2*max(r.x - 0.4, 0)", 1e-10),
+        ("--method corrected:rk4 --step 0.01", "0", 0.0),
+        ("--method feedback:rk4 --step 0.01 --gain 0.5", "0", 0.0),
+        ("--method gauss8 --step 0.02", "0", 1e-10),
+    ] {
+        let text = text.replace("KINK", kink);
+        let with = RunOptions { samples: Some(7), ..options(&format!("--until 6 {method}")) };
+        let sweep = SweepOptions {
+            trajectories: starts.len() as u64,
+            each: vec![("a".to_string(), starts.to_vec().into())],
+            ..SweepOptions::default()
+        };
+        let problem: Problem = text.parse().unwrap();
+        let all = prepare_sweep(&problem, with.clone(), sweep).unwrap().solve().unwrap().arrays;
+        let mut stopped = 0;
+        for (k, a) in starts.iter().enumerate() {
+            let own = text.replace("a = 1", &format!("a = {a:?}"));
+            let alone = run(own.parse().unwrap(), with.clone()).unwrap();
+            let with = format!("{method}, V = {kink}, a = {a}");
+            for name in ["r", "p"] {
+                let (of_all, of_run) =
+                    (&all[name].values()[14 * k..14 * (k + 1)], alone.array(name));
+                let of_run: Vec<f64> = of_run.concat();
+                assert_near(&of_all[..of_run.len()], &of_run, apart, &with);
+                assert!(of_all[of_run.len()..].iter().all(|x| x.is_nan()), "{name}, {with}");
+            }
+            assert_eq!(all["steps"].values()[k], alone.summary.steps as f64, "{with}");
+            assert_near(&all["end"].values()[k..=k], &[alone.summary.t], apart, &with);
+            for EventTable { name, t, .. } in &alone.summary.events {
+                let of = |ending: &str| all[&*format!("events.{name}.{ending}")].values()[k];
+                assert_eq!(of("count"), t.len() as f64, "{name}, {with}");
+                if let (Some(&first), Some(&last)) = (t.first(), t.last()) {
+                    assert_near(&[of("first"), of("last")], &[first, last], apart, &with);
+                }
+            }
+            stopped += table(&alone, "left").t.len();
+        }
+        assert!((3..starts.len()).contains(&stopped), "{method}: {stopped} of them end early");
     }
 }

@@ -5,12 +5,16 @@
 //! bit, so results depend neither on the number of lanes nor on the neighbours. Arrays are ordered
 //! by variable, then by lane: component i of lane l stands at `i * lanes + l`.
 //!
+//! A lane in whose steps an event may lie is *parted*: a run by itself goes on from the start of these
+//! steps, where the lane hands over its trajectory.
+//!
 //! With equal steps all lanes march together. Steps of a lane that would differ from those of a run
 //! by itself are made again by themselves from the start of the block, and the lane joins the
 //! others at its end. With adaptive steps a lane whose trajectory ends takes up the next one.
 
 mod adaptive;
 mod fixed;
+mod parted;
 
 use crate::controller::slots::Slots;
 use crate::cost::Cost;
@@ -22,6 +26,7 @@ use crate::scheme::repairs::NoResult;
 use crate::terms::{Loss, TermsNow};
 use crate::vector::max_or_nan;
 pub use crate::vector::{gather, scatter};
+pub use parted::Parted;
 use std::ops::Range;
 
 /// A system with its invariants, in lanes.
@@ -69,8 +74,13 @@ pub trait LaneSystem: Sync {
     /// Add the cost of treating the results of so many steps; true if a treatment moves them.
     fn count_treatments(&self, steps: u64, cost: &mut Cost) -> bool;
 
-    /// Evaluations of the field that a trajectory has counted in what it carries.
-    fn carried_evaluations(&self, _carried: &[f64]) -> u64 {
+    /// True if the last number that a trajectory carries is that of its evaluations of the field.
+    fn counts_evaluations(&self) -> bool {
+        false
+    }
+
+    /// Number of functions of events at which steps look.
+    fn watched(&self) -> usize {
         0
     }
 
@@ -143,6 +153,18 @@ pub trait EqualSteps: LaneSystem {
         largest: &mut [f64],
         work: &mut [f64],
     );
+
+    /// Look at the end of the last one of some steps, whose starts [`EqualSteps::steps`] looks at:
+    /// `sides` become those that are kept there, as [`side_kept`](crate::events::side_kept) says for
+    /// steps of the length h.
+    fn look(
+        &self,
+        _bound: &Self::Bound,
+        _at: (f64, f64, &[f64]),
+        _sides: &mut [f64],
+        _work: &mut [f64],
+    ) {
+    }
 
     /// Make the steps of one lane that [`EqualSteps::steps`] has [missed](LaneCarry::missed) as a
     /// run by itself does, from the state in which the lane began, and count their cost.
@@ -235,6 +257,8 @@ pub struct LaneCarry<'a> {
     pub carried: &'a mut [f64],
     /// Largest square of an innovation of these steps.
     pub innovation: &'a mut [f64],
+    /// [Sides](crate::events::side_kept) on which the functions of events have been.
+    pub sides: &'a mut [f64],
     /// Set to true in lanes where a step is not as good as one of a run by itself; nothing else of
     /// such a lane is of use.
     pub missed: &'a mut [bool],
@@ -274,16 +298,9 @@ pub struct LaneSample {
 
 /// Source of trajectories and sink of their results.
 pub trait Trajectories<B> {
-    /// Put the next trajectory into a lane: its initial state into `x` and the masses of its
-    /// vectors into `masses`, unless that is empty (both of one trajectory). Returns its number,
-    /// counted from 0, or `None` if there are no more.
-    fn next(
-        &mut self,
-        bound: &mut B,
-        lane: usize,
-        x: &mut [f64],
-        masses: &mut [f64],
-    ) -> Option<usize>;
+    /// Put the next trajectory into a lane (all of one trajectory). Returns its number, counted
+    /// from 0, or `None` if there are no more.
+    fn next(&mut self, bound: &mut B, lane: usize, start: LaneStart) -> Option<usize>;
 
     /// Store these samples. `x` holds the states of all lanes, followed by their multipliers if
     /// they are [wanted](Trajectories::wants_multipliers) and steps know them.
@@ -335,6 +352,19 @@ pub trait Trajectories<B> {
 
     /// Report the end of trajectory `number`.
     fn end(&mut self, number: usize, end: &End);
+
+    /// Take over trajectory `number` from its lane, in whose next steps an event may lie.
+    fn part(&mut self, number: usize, parted: Parted);
+}
+
+/// Start of a trajectory, of which a source sets everything.
+pub struct LaneStart<'a> {
+    /// Its initial state.
+    pub x: &'a mut [f64],
+    /// Masses of its vectors; empty if they are not wanted.
+    pub masses: &'a mut [f64],
+    /// Sides on which the functions of events are.
+    pub sides: &'a mut [f64],
 }
 
 /// End of a trajectory.
@@ -404,6 +434,14 @@ pub fn run<S: LaneSystem>(
             let steps = steps.adaptive().expect("the plan has adaptive steps");
             adaptive::run(plan, adaptive, steps, bound, trajectories);
         }
+    }
+}
+
+/// What a trajectory carries for its next steps, and the number of evaluations that it has counted.
+fn split_count<'c, S: LaneSystem + ?Sized>(steps: &S, carried: &'c [f64]) -> (&'c [f64], u64) {
+    match carried.split_last().filter(|_| steps.counts_evaluations()) {
+        Some((&count, carried)) => (carried, count as u64),
+        None => (carried, 0),
     }
 }
 

@@ -4,6 +4,7 @@
 //! it than its rounding. A start at a zero is no event, and a root of even order is none.
 
 use crate::exact;
+use crate::plan::{Plan, Stepping};
 use holonome_arithmetic::Real;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::sync::Arc;
@@ -235,14 +236,52 @@ const IN_A_ROW: u32 = 6;
 const SAME_RATIO: f64 = 0.02;
 
 impl EventMemory {
-    /// Memory of a function that begins with this value and rate.
-    pub(crate) fn new(rule: &EventRule, t: f64, (value, rate, terms): (f64, f64, f64)) -> Self {
+    /// Memory of a function that begins with this value, rate and terms. A run without adaptive steps
+    /// does not land on switching surfaces.
+    fn new(rule: &EventRule, t: f64, (value, rate, terms): (f64, f64, f64), lands: bool) -> Self {
         let rest = match sign(rate) {
             0 => rule.rest,
             moving => moving,
         };
-        let side = side(value, ROUNDING * terms).unwrap_or(rest);
-        EventMemory { side, terms, last: t, interval: f64::INFINITY, ..EventMemory::default() }
+        let (side, slides) = match rule.action == Action::Land && !lands {
+            true => (0, true),
+            false => (side(value, ROUNDING * terms).unwrap_or(rest), false),
+        };
+        let interval = f64::INFINITY;
+        EventMemory { side, slides, terms, last: t, interval, ..EventMemory::default() }
+    }
+
+    /// Memories of the functions of `events`, from number `known` on, of a run that begins at (t, x):
+    /// one of `plan`.
+    pub fn all_at(
+        events: &dyn Events,
+        known: usize,
+        (t, x): (f64, &[f64]),
+        plan: &Plan,
+    ) -> Vec<EventMemory> {
+        let rules = events.rules();
+        let mut numbers = vec![0.0; 3 * rules.len()];
+        let mut work = vec![0.0; events.work_len()];
+        let (values, rest) = numbers.split_at_mut(rules.len());
+        let (rates, terms) = rest.split_at_mut(rules.len());
+        events.values(t, x, values, rates, &mut work);
+        events.terms(t, x, terms, &mut work);
+        let lands = matches!(plan.stepping, Stepping::Adaptive(_));
+        let begun =
+            |k: usize| EventMemory::new(&rules[k], t, (values[k], rates[k], terms[k]), lands);
+        (known..rules.len()).map(begun).collect()
+    }
+
+    /// True if it is known on which side a function is, or that does not matter.
+    pub(crate) fn is_known(&self, rule: &EventRule) -> bool {
+        self.side != 0 || rule.action == Action::Land
+    }
+
+    /// Set `sides` to those on which functions are, as loops take them; false if one is not known, so
+    /// that steps are to be made by themselves.
+    pub fn sides(memories: &[EventMemory], rules: &[EventRule], sides: &mut [f64]) -> bool {
+        sides.iter_mut().zip(memories).for_each(|(side, of)| *side = f64::from(of.side));
+        memories.iter().zip(rules).all(|(memory, rule)| memory.is_known(rule))
     }
 
     /// True if the event has set the state of the run.

@@ -2,6 +2,7 @@
 
 mod collocated;
 mod monitor;
+mod watch;
 
 use super::collocation::{JudgedPlaces, LaneStages, LaneStagesBound, judge};
 use super::loops::repeated_tape;
@@ -31,6 +32,7 @@ use holonome_model::graph::interpret::Kernel;
 pub use monitor::{LaneMonitor, MonitorBound};
 use std::ops::Range;
 use std::sync::Arc;
+pub use watch::{LaneWatch, WatchBound};
 
 /// Kernels of an ensemble's steps.
 pub struct CompiledLanes {
@@ -47,6 +49,7 @@ pub struct CompiledLanes {
     kept: Kept,
     field: Box<dyn Kernel>,
     monitor: LaneMonitor,
+    watch: LaneWatch,
     advance: Advance,
     /// Parameters of a step's kernel after those of the model: h and t₀, or [`march::parameters`].
     more: Vec<f64>,
@@ -165,6 +168,7 @@ impl SamplesWithin {
 pub struct LaneBound {
     field: Aligned,
     monitor: MonitorBound,
+    watch: WatchBound,
     advance: Aligned,
     within: Option<Aligned>,
     stages: Option<LaneStagesBound>,
@@ -232,6 +236,7 @@ impl CompiledLanes {
             kept: ingredients.kept,
             field: compile(&alone, lanes),
             monitor: LaneMonitor::new(field, vectors, lanes),
+            watch: LaneWatch::new(field, lanes),
             advance,
             more,
         })
@@ -273,6 +278,7 @@ impl LaneSystem for CompiledLanes {
         LaneBound {
             field: self.field.bind(parameters),
             monitor: self.monitor.bind(parameters),
+            watch: self.watch.bind(parameters),
             advance: self.advance.kernel.bind(&all),
             within: self.advance.within.as_ref().map(|within| within.kernel.bind(&all)),
             stages: self.stages().map(|stages| stages.bind(parameters)),
@@ -283,6 +289,7 @@ impl LaneSystem for CompiledLanes {
         let all = [parameters, &self.more].concat();
         self.field.rebind(&mut bound.field, lane, parameters);
         self.monitor.rebind(&mut bound.monitor, lane, parameters, targets);
+        self.watch.rebind(&mut bound.watch, lane, parameters);
         self.advance.kernel.rebind(&mut bound.advance, lane, &all);
         if let Some((within, bound)) = self.advance.within.as_ref().zip(bound.within.as_mut()) {
             within.kernel.rebind(bound, lane, &all);
@@ -321,16 +328,21 @@ impl LaneSystem for CompiledLanes {
             (states + of.kernel.outputs()) * self.lanes + of.kernel.work_len()
         });
         let advancing = of_stages + advancing.max(of_samples);
-        self.field.work_len().max(self.monitor.work_len(self.dimension)).max(advancing)
+        let looking =
+            self.monitor.work_len(self.dimension).max(self.watch.work_len(self.dimension));
+        self.field.work_len().max(looking).max(advancing)
     }
 
     fn corrects(&self) -> bool {
         self.mend == Some(Mend::Corrects)
     }
 
-    fn carried_evaluations(&self, carried: &[f64]) -> u64 {
-        // The count is the last number.
-        carried.last().filter(|_| self.stages().is_some()).map_or(0, |&count| count as u64)
+    fn counts_evaluations(&self) -> bool {
+        self.stages().is_some()
+    }
+
+    fn watched(&self) -> usize {
+        self.watch.count()
     }
 
     fn count_treatments(&self, steps: u64, cost: &mut Cost) -> bool {
@@ -414,8 +426,12 @@ impl EqualSteps for CompiledLanes {
         let (mut x, mut rehearsed) = (x.to_vec(), carried.to_vec());
         let (mut innovation, mut missed) = (vec![0.0; lanes], vec![false; lanes]);
         let mut largest = vec![0.0; self.groups * lanes];
-        let carry =
-            LaneCarry { carried: &mut rehearsed, innovation: &mut innovation, missed: &mut missed };
+        let carry = LaneCarry {
+            carried: &mut rehearsed,
+            innovation: &mut innovation,
+            sides: &mut vec![0.0; self.watched() * lanes],
+            missed: &mut missed,
+        };
         self.steps(bound, 0..1, &mut x, carry, &mut largest, work);
         t.fill(fixed.time(t0, 1));
         self.fields(bound, &t, &x, &mut after, work);
@@ -442,11 +458,13 @@ impl EqualSteps for CompiledLanes {
         let (state, work) = work.split_at_mut(states * self.lanes);
         let (start, rest) = state[..len * self.lanes].split_at_mut(x.len());
         let (monitored, rest) = rest.split_at_mut(largest.len());
+        let (sides, rest) = rest.split_at_mut(carry.sides.len());
         let (carried, rest) = rest.split_at_mut(scales);
         let (unsettled, number) =
             rest.split_at_mut(if self.mend.is_some() { self.lanes } else { 0 });
         start.copy_from_slice(x);
         monitored.fill(0.0);
+        sides.copy_from_slice(carry.sides);
         carried.copy_from_slice(&carry.carried[..scales]);
         unsettled.fill(0.0);
         number.fill(steps.start as f64);
@@ -459,9 +477,11 @@ impl EqualSteps for CompiledLanes {
         }
         let (end, rest) = state[..len * self.lanes].split_at(x.len());
         let (monitored, rest) = rest.split_at(largest.len());
+        let (sides, rest) = rest.split_at(carry.sides.len());
         let (after, rest) = rest.split_at(scales);
         x.copy_from_slice(end);
         largest.copy_from_slice(monitored);
+        carry.sides.copy_from_slice(sides);
         carry.carried[..scales].copy_from_slice(after);
         match self.mend {
             Some(Mend::Corrects) => carry.innovation.copy_from_slice(&rest[..self.lanes]),
@@ -474,6 +494,10 @@ impl EqualSteps for CompiledLanes {
             None => {}
         }
         self.monitor.monitoring.finish(largest, self.lanes);
+    }
+
+    fn look(&self, bound: &LaneBound, at: (f64, f64, &[f64]), sides: &mut [f64], work: &mut [f64]) {
+        self.watch.keep(&bound.watch, at, sides, work);
     }
 
     fn count(&self, steps: Range<u64>, cost: &mut Cost) {

@@ -32,7 +32,7 @@ pub use field_jacobian::FieldJacobian;
 pub use following::WithVelocities;
 pub(crate) use formula::Formula;
 pub use lane_quantities::LaneQuantities;
-pub use lanes::{CompiledLanes, LaneMonitor, MonitorBound};
+pub use lanes::{CompiledLanes, LaneMonitor, LaneWatch, MonitorBound, WatchBound};
 pub use map::{CompiledStep, StepSource};
 pub use mending::Mend;
 pub(crate) use monitoring::Monitoring;

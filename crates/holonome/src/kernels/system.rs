@@ -245,6 +245,11 @@ impl CompiledSystem {
         self.untreated.as_mut().unwrap_or(&mut self.field).rebind(parameters);
     }
 
+    /// Set other parameters in the functions of events.
+    pub fn rebind_events(&mut self, parameters: &[f64]) {
+        self.events.rebind(parameters);
+    }
+
     /// Set other parameters in the masses.
     pub fn rebind_masses(&mut self, parameters: &[f64]) {
         self.masses.rebind(parameters);

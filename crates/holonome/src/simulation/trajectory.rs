@@ -2,7 +2,7 @@
 
 use crate::kernels::{CompiledStep, CompiledSystem, Parametric};
 use crate::step::{Program, Start};
-use holonome_integrate::events::{Action, EventRule};
+use holonome_integrate::events::{Action, EventMemory, EventRule};
 use holonome_integrate::feedback_term::metric;
 use holonome_integrate::method::MethodTreatment;
 use holonome_integrate::plan::Plan;
@@ -77,18 +77,15 @@ impl Trajectory {
         self.bind_targets(plan, from, &state.target[self.constraints()..]);
     }
 
-    /// Parameters of the model with the sides of switching surfaces that a state has reached: they
-    /// are the last ones.
+    /// Parameters of the model with the sides of switching surfaces that a state has reached.
     fn with_sides<'p>(&self, parameters: &'p [f64], state: &StepState) -> Cow<'p, [f64]> {
         let rules = self.system.events().map_or(&[][..], |events| events.rules());
-        let lands = |rule: &EventRule| rule.action == Action::Land;
-        let first = parameters.len() - rules.iter().filter(|rule| lands(rule)).count();
-        if first == parameters.len() {
+        if !rules.iter().any(lands) {
             return Cow::Borrowed(parameters);
         }
-        let sides = state.events.iter().zip(rules).filter(|(_, rule)| lands(rule));
-        let sides = sides.map(|(memory, _)| f64::from(memory.side));
-        Cow::Owned(parameters[..first].iter().copied().chain(sides).collect())
+        let mut all = parameters.to_vec();
+        put_sides(&mut all, rules, &state.events);
+        Cow::Owned(all)
     }
 
     /// Move `x` along the steps of `plan`, with these parameters of the model, as a run from there
@@ -145,5 +142,19 @@ impl Trajectory {
     fn bind_system(&mut self, parameters: &[f64], targets: &[f64]) {
         let all = [parameters, targets, &self.gains].concat();
         Arc::make_mut(&mut self.system).rebind(&all);
+    }
+}
+
+/// True for a switching surface.
+fn lands(rule: &EventRule) -> bool {
+    rule.action == Action::Land
+}
+
+/// Set the sides of switching surfaces among the parameters of a model: they are the last ones.
+pub(crate) fn put_sides(parameters: &mut [f64], rules: &[EventRule], memories: &[EventMemory]) {
+    let first = parameters.len() - rules.iter().filter(|rule| lands(rule)).count();
+    let sides = memories.iter().zip(rules).filter(|(_, rule)| lands(rule));
+    for (parameter, (memory, _)) in parameters[first..].iter_mut().zip(sides) {
+        *parameter = f64::from(memory.side);
     }
 }

@@ -4,7 +4,7 @@
 use super::many::{Lanes, Many};
 use super::program::{self, Start};
 use super::unrolled::Unrolled;
-use crate::kernels::{LaneMonitor, MonitorBound, Parametric, StateVectors};
+use crate::kernels::{LaneMonitor, LaneWatch, MonitorBound, Parametric, StateVectors, WatchBound};
 use holonome_integrate::ensemble::{
     EqualSteps, LaneAlone, LaneCarry, LaneStates, LaneSystem, gather, scatter,
 };
@@ -27,6 +27,7 @@ pub struct ProgramLanes {
     program: LoweredProgram,
     many: Many,
     monitor: LaneMonitor,
+    watch: LaneWatch,
     vectors: Arc<StateVectors>,
     plan: Plan,
     /// Number of groups of invariants, and of values that steps monitor besides.
@@ -41,6 +42,7 @@ pub struct ProgramLanes {
 pub struct ProgramBound {
     many: Many,
     monitor: MonitorBound,
+    watch: WatchBound,
     /// Parameters of every lane, as the loop takes them.
     parameters: Vec<Vec<f64>>,
     /// Program for single steps, and the lane whose parameters it has.
@@ -73,6 +75,7 @@ impl ProgramLanes {
             many: program.repeated.as_ref()?.in_lanes(lanes, &all),
             program: single,
             monitor,
+            watch: LaneWatch::new(field, lanes),
             vectors: Arc::clone(vectors),
             plan: plan.clone(),
             groups: [field.groups.len(), program.monitored_count()],
@@ -119,6 +122,7 @@ impl LaneSystem for ProgramLanes {
         ProgramBound {
             many: self.many.clone(),
             monitor: self.monitor.bind(parameters),
+            watch: self.watch.bind(parameters),
             parameters: vec![self.all(parameters); self.many.lanes()],
             work: vec![0.0; single.work_len()],
             carried: vec![0.0; single.memory_len()],
@@ -132,6 +136,7 @@ impl LaneSystem for ProgramLanes {
         bound.parameters[lane] = self.all(parameters);
         bound.many.rebind(lane, &bound.parameters[lane]);
         self.monitor.rebind(&mut bound.monitor, lane, parameters, targets);
+        self.watch.rebind(&mut bound.watch, lane, parameters);
         if bound.single_of == Some(lane) {
             bound.single_of = None;
         }
@@ -159,7 +164,8 @@ impl LaneSystem for ProgramLanes {
     }
 
     fn work_len(&self) -> usize {
-        self.many.work_len().max(self.monitor.work_len(self.dim()))
+        let looking = self.monitor.work_len(self.dim()).max(self.watch.work_len(self.dim()));
+        self.many.work_len().max(looking)
     }
 
     fn count_treatments(&self, _: u64, _: &mut Cost) -> bool {
@@ -168,6 +174,10 @@ impl LaneSystem for ProgramLanes {
 
     fn corrects(&self) -> bool {
         false
+    }
+
+    fn watched(&self) -> usize {
+        self.watch.count()
     }
 
     fn vectors(&self) -> &Vectors {
@@ -251,7 +261,7 @@ impl EqualSteps for ProgramLanes {
         work: &mut [f64],
     ) {
         let carried = &mut carry.carried[..self.looped()];
-        let lanes = Lanes { x, carried, largest, sides: &mut [], starts: &mut [] };
+        let lanes = Lanes { x, carried, largest, sides: carry.sides, starts: &mut [] };
         let residuals = bound.many.iterate(steps, lanes, work);
         for (missed, residual) in carry.missed.iter_mut().zip(residuals) {
             *missed = !matches!(
@@ -260,6 +270,16 @@ impl EqualSteps for ProgramLanes {
             );
         }
         carry.innovation.fill(0.0);
+    }
+
+    fn look(
+        &self,
+        bound: &ProgramBound,
+        at: (f64, f64, &[f64]),
+        sides: &mut [f64],
+        work: &mut [f64],
+    ) {
+        self.watch.keep(&bound.watch, at, sides, work);
     }
 
     fn alone(

@@ -6,13 +6,13 @@ use crate::error::StartError;
 use crate::kernels::{CompiledSystem, LaneQuantities, Parametric, Quantities, WideRates};
 use crate::pulses::pulses;
 use crate::recording::{Measuring, MeasuringScratch, Place, SampleMultipliers, with_multipliers};
-use crate::simulation::{From, MANY_TIMES, Running, Simulation, Trajectory};
+use crate::simulation::{From, MANY_TIMES, Running, Simulation, Trajectory, put_sides};
 use crate::summary::{Relative, size_of_terms};
 use holonome_integrate::averages::{Averages, Mean};
 use holonome_integrate::ensemble::{
-    self, End, LaneSample, LaneStates, LaneSystem, Stopped, Trajectories, gather,
+    self, End, LaneSample, LaneStart, LaneStates, LaneSystem, Parted, Stopped, Trajectories, gather,
 };
-use holonome_integrate::events::EventLog;
+use holonome_integrate::events::{EventLog, EventMemory};
 use holonome_integrate::exact;
 use holonome_integrate::method::MethodTreatment;
 use holonome_integrate::observer::Observer;
@@ -340,7 +340,7 @@ pub(super) fn compute(
 fn one_by_one(sweep: &Sweep, collector: &mut Collector) -> Result<(), StartError> {
     let count = (collector.range.end - collector.range.start) as usize;
     let mut worker = Worker::new(sweep);
-    (0..count).try_for_each(|number| worker.compute(collector, number))
+    (0..count).try_for_each(|number| worker.compute(collector, number, None))
 }
 
 /// Worker that computes trajectories as runs of their own.
@@ -368,8 +368,14 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Compute trajectory `number` of the collector's batch.
-    fn compute(&mut self, collector: &mut Collector, number: usize) -> Result<(), StartError> {
+    /// Compute trajectory `number` of the collector's batch, from where lanes have left it or from its
+    /// start.
+    fn compute(
+        &mut self,
+        collector: &mut Collector,
+        number: usize,
+        left: Option<Left>,
+    ) -> Result<(), StartError> {
         let Worker { sweep, plan, trajectory, x, start_work } = self;
         let (simulation, index) = (&sweep.simulation, collector.range.start + number as u64);
         let parameters = collector.parameters_of(number);
@@ -385,6 +391,9 @@ impl<'a> Worker<'a> {
         let from = From { parameters, x, reference: sweep.reference.as_deref() };
         trajectory.restart(plan, from);
         let Trajectory { system, step, program, state, gains, rate } = trajectory;
+        if let Some(left) = left {
+            left.put_into(state);
+        }
         let running = Running {
             groups: &simulation.groups,
             parts: (program.as_ref(), step, system),
@@ -416,6 +425,23 @@ impl<'a> Worker<'a> {
         };
         collector.end(number, outcome);
         Ok(())
+    }
+}
+
+/// What lanes know of a trajectory that they have left, because an event may lie in its next steps.
+struct Left {
+    parted: Parted,
+    events: Vec<EventMemory>,
+    singularity: Singularity,
+    averages: Vec<Averages>,
+}
+
+impl Left {
+    /// Make this the state of a run, which is at the start of the trajectory.
+    fn put_into(self, state: &mut StepState) {
+        let Left { parted, events, singularity, averages } = self;
+        parted.put_into(state);
+        (state.events, state.singularity, state.averages) = (events, singularity, averages);
     }
 }
 
@@ -520,7 +546,8 @@ fn in_lanes<'a, L: LaneSystem>(
             .map(|(kernel, measuring)| MeasuringLanes::new(kernel, measuring, count, k)),
         looking: ClaimTests::new(wide_rates, system, k),
         systems: Vec::new(),
-        doubted: Vec::new(),
+        begun: vec![Vec::new(); if system.events().is_some() { count } else { 0 }],
+        alone: Vec::new(),
         error: None,
     };
     if feed.follows() {
@@ -530,13 +557,13 @@ fn in_lanes<'a, L: LaneSystem>(
     if let Some(error) = feed.error {
         return Err(error);
     }
-    let mut doubted = feed.doubted;
-    if doubted.is_empty() {
+    let mut alone = feed.alone;
+    if alone.is_empty() {
         return Ok(());
     }
-    doubted.sort_unstable();
+    alone.sort_unstable_by_key(|&(number, _)| number);
     let mut worker = Worker::new(sweep);
-    doubted.into_iter().try_for_each(|number| worker.compute(collector, number))
+    alone.into_iter().try_for_each(|(number, left)| worker.compute(collector, number, left))
 }
 
 /// Rates of the model's claims; a Hamiltonian and its constraints are kept by construction.
@@ -671,50 +698,88 @@ struct LaneTrajectories<'f, 'a, L> {
     /// Configuration of every trajectory of the batch in which its constraints came nearest to not
     /// determining their forces.
     nearest: Vec<Singularity>,
-    /// Trajectories to be run alone, because a claim fails or may fail.
-    doubted: Vec<usize>,
+    /// What the trajectories of the batch know of the functions of events at their starts.
+    begun: Vec<Vec<EventMemory>>,
+    /// Trajectories to be run alone: from their starts, because a claim fails or may fail, or from
+    /// where lanes have left them.
+    alone: Vec<(usize, Option<Left>)>,
     error: Option<StartError>,
 }
 
-impl<L> LaneTrajectories<'_, '_, L> {
+impl<L: LaneSystem> LaneTrajectories<'_, '_, L> {
     /// True if the independence of constraints is followed.
     fn follows(&self) -> bool {
         self.followed.first().is_some_and(|followed| followed.next() != u64::MAX)
     }
-}
 
-impl<L: LaneSystem> Trajectories<L::Bound> for LaneTrajectories<'_, '_, L> {
-    fn next(
+    /// True if trajectories have parameters of their own.
+    fn varies(&self) -> bool {
+        let (sweep, simulation) = (self.collector.sweep, self.collector.simulation);
+        let heated = simulation.problem.model.heat_bath.is_some();
+        !sweep.varied.is_empty() || simulation.penalty.is_some() || heated
+    }
+
+    /// Put the start of the next trajectory that lanes can begin into `x`, and the sides on which the
+    /// functions of events are there into `sides`. Returns its number.
+    fn begin_next(&mut self, x: &mut [f64], sides: &mut [f64]) -> Option<usize> {
+        let sweep = self.collector.sweep;
+        let count = (self.collector.range.end - self.collector.range.start) as usize;
+        while self.next < count && self.error.is_none() {
+            let number = self.next;
+            self.next += 1;
+            let index = self.collector.range.start + number as u64;
+            let parameters = self.collector.parameters_of(number);
+            match sweep.starts.begin(index, parameters, x, &mut self.start_work) {
+                Ok(true) => _ = self.collector.batch.far.insert(index),
+                Ok(false) => {}
+                Err(error) => {
+                    self.error = Some(error);
+                    return None;
+                }
+            }
+            let parameters = self.collector.parameters_at(number);
+            self.all[..parameters.len()].copy_from_slice(parameters);
+            if self.begin_events(number, x, sides) {
+                return Some(number);
+            }
+            self.alone.push((number, None));
+        }
+        None
+    }
+
+    /// Find the sides on which the functions of events are at the start x of trajectory `number`; false
+    /// if one is not known.
+    fn begin_events(&mut self, number: usize, x: &[f64], sides: &mut [f64]) -> bool {
+        if self.begun.is_empty() {
+            return true;
+        }
+        if self.varies() {
+            self.values.rebind_events(&self.all);
+        }
+        let Some(events) = self.values.events() else { return true };
+        let plan = self.collector.simulation.run_plan();
+        let memories = EventMemory::all_at(events, 0, (plan.t0, x), plan);
+        let known = EventMemory::sides(&memories, events.rules(), sides);
+        let count = self.collector.simulation.problem.model.parameter_values.len();
+        put_sides(&mut self.all[..count], events.rules(), &memories);
+        self.begun[number] = memories;
+        known
+    }
+
+    /// Bind a lane to the trajectory that starts at `x`, and find the masses of its vectors, unless
+    /// `masses` is empty.
+    fn bind_next(
         &mut self,
         bound: &mut L::Bound,
-        lane: usize,
-        x: &mut [f64],
-        masses: &mut [f64],
-    ) -> Option<usize> {
+        (lane, number): (usize, usize),
+        (x, masses): (&[f64], &mut [f64]),
+    ) {
         let (sweep, simulation) = (self.collector.sweep, self.collector.simulation);
-        let count = (self.collector.range.end - self.collector.range.start) as usize;
-        if self.next == count || self.error.is_some() {
-            return None;
-        }
-        let number = self.next;
-        self.next += 1;
-        let index = self.collector.range.start + number as u64;
-        let parameters = self.collector.parameters_of(number);
-        match sweep.starts.begin(index, parameters, x, &mut self.start_work) {
-            Ok(true) => _ = self.collector.batch.far.insert(index),
-            Ok(false) => {}
-            Err(error) => {
-                self.error = Some(error);
-                return None;
-            }
-        }
         let parameters = self.collector.parameters_at(number);
         let first_target = parameters.len();
-        self.all[..first_target].copy_from_slice(parameters);
-        // Parameters that do not vary are bound once per lane.
-        let heated = simulation.problem.model.heat_bath.is_some();
-        let other_parameters = !sweep.varied.is_empty() || simulation.penalty.is_some() || heated;
-        let rebinds = other_parameters || !std::mem::replace(&mut self.taken_up[lane], true);
+        // Parameters that do not vary are bound once per lane, and so are sides.
+        let varies = self.varies() || !self.begun.is_empty();
+        let rebinds = varies || !std::mem::replace(&mut self.taken_up[lane], true);
         if rebinds {
             self.values.rebind_invariants(&self.all);
             self.recording.kernel.rebind(lane, parameters);
@@ -752,6 +817,18 @@ impl<L: LaneSystem> Trajectories<L::Bound> for LaneTrajectories<'_, '_, L> {
             self.all.splice(first_gain.., simulation.trajectory.gains_at(t0, &self.values, x));
         }
         self.lanes.rebind(bound, lane, &self.all, &self.targets);
+    }
+}
+
+impl<L: LaneSystem> Trajectories<L::Bound> for LaneTrajectories<'_, '_, L> {
+    fn next(
+        &mut self,
+        bound: &mut L::Bound,
+        lane: usize,
+        LaneStart { x, masses, sides }: LaneStart,
+    ) -> Option<usize> {
+        let number = self.begin_next(x, sides)?;
+        self.bind_next(bound, (lane, number), (x, masses));
         Some(number)
     }
 
@@ -896,7 +973,7 @@ impl<L: LaneSystem> Trajectories<L::Bound> for LaneTrajectories<'_, '_, L> {
         // A run by itself says which step fails and why.
         let failure = match end.failure {
             Some(Stopped::Doubted | Stopped::NonFinite | Stopped::StepCollapsed) => {
-                return self.doubted.push(number);
+                return self.alone.push((number, None));
             }
             Some(Stopped::TooManySteps) => {
                 let t = self.collector.simulation.plan.clock(end.t);
@@ -920,5 +997,16 @@ impl<L: LaneSystem> Trajectories<L::Bound> for LaneTrajectories<'_, '_, L> {
             failure,
         };
         self.collector.end(number, outcome);
+    }
+
+    fn part(&mut self, number: usize, parted: Parted) {
+        let averages = self.measuring.as_mut().map(|measuring| &mut measuring.averages[number]);
+        let left = Left {
+            parted,
+            events: std::mem::take(&mut self.begun[number]),
+            singularity: self.nearest[number],
+            averages: averages.map(std::mem::take).unwrap_or_default(),
+        };
+        self.alone.push((number, Some(left)));
     }
 }

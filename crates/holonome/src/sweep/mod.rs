@@ -511,13 +511,15 @@ impl Sweep {
         if !ensemble::suits(plan) || aims_elsewhere || solves {
             return None;
         }
-        if simulation.trajectory.system.events().is_some() {
-            return None; // a step in which an event lies is made once more, over a part of it
+        let field = simulation.treated.as_ref().or(simulation.field.as_ref())?;
+        let events = simulation.trajectory.system.events();
+        if events.is_some_and(|events| events.rules().len() != field.watched.len()) {
+            return None; // loops of its steps do not look at the functions of events
         }
         let targets = simulation.problem.model.parameter_values.len();
         Some(StepSource {
             plan,
-            field: simulation.treated.as_ref().or(simulation.field.as_ref())?,
+            field,
             vectors: &simulation.vectors,
             system: simulation.trajectory.system.unrolled()?,
             targets,

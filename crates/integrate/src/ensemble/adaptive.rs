@@ -1,8 +1,9 @@
 //! Adaptive steps in lanes: every lane has its own time and its own step, and takes up the next
 //! trajectory when one ends.
 
-use super::{AdaptiveLaneSteps, End, LaneSample, LaneStates, LanesWithin, Stopped, Trajectories};
-use super::{finite, gather, scatter};
+use super::parted::{Parted, PartedAdaptive};
+use super::{AdaptiveLaneSteps, End, LaneSample, LaneStart, LaneStates, LanesWithin};
+use super::{Stopped, Trajectories, finite, gather, scatter, split_count};
 use crate::controller::StepControl;
 use crate::controller::slots::{Slots, Status, Within};
 use crate::controller::start;
@@ -10,6 +11,7 @@ use crate::controller::trial::{Trial, trial};
 use crate::plan::{AdaptiveSteps, Plan};
 use crate::run::claims::{next_look, surprises};
 use crate::scales::Scales;
+use crate::state::ControllerMemory;
 use crate::vector::max_or_nan;
 use std::ops::Range;
 
@@ -95,6 +97,8 @@ struct Race<'a, S: AdaptiveLaneSteps + ?Sized> {
     field: Vec<f64>,
     change: Vec<f64>,
     masses: Vec<f64>,
+    /// Sides of the functions of events.
+    sides: Vec<f64>,
     group: Vec<f64>,
     /// Lanes in which a claim or a correction fails.
     doubted: Vec<bool>,
@@ -156,6 +160,7 @@ impl<'a, S: AdaptiveLaneSteps + ?Sized> Race<'a, S> {
             field: vec![0.0; n],
             change: vec![0.0; n],
             masses: vec![0.0; steps.vectors().count()],
+            sides: vec![0.0; slots.sides.len()],
             group: vec![0.0; groups],
             doubted: vec![false; lanes],
             due: Vec::with_capacity(lanes),
@@ -204,7 +209,8 @@ impl<'a, S: AdaptiveLaneSteps + ?Sized> Race<'a, S> {
         while !free.is_empty() {
             let mut taken = Vec::with_capacity(free.len());
             for lane in free {
-                let number = trajectories.next(bound, lane, &mut self.one, &mut self.masses);
+                let (x, masses, sides) = (&mut self.one, &mut self.masses, &mut self.sides);
+                let number = trajectories.next(bound, lane, LaneStart { x, masses, sides });
                 let status = if number.is_some() { Status::Going } else { Status::Idle };
                 self.set(self.slots.status, lane, status.number());
                 self.lanes[lane].number = number;
@@ -221,6 +227,8 @@ impl<'a, S: AdaptiveLaneSteps + ?Sized> Race<'a, S> {
                     usize::from(self.adaptive.samples.first() == Some(&t0));
                 self.lanes[lane].missed = false;
                 self.start_scales(lane);
+                let sides = self.all(self.slots.sides.clone());
+                scatter(&self.sides, self.lanes.len(), lane, &mut self.state[sides]);
                 taken.push(lane);
             }
             if self.adaptive.samples.first() == Some(&t0) {
@@ -392,7 +400,7 @@ impl<'a, S: AdaptiveLaneSteps + ?Sized> Race<'a, S> {
             self.attempts_with_samples(count as usize, bound, trajectories);
         }
         let mut ended: Vec<(usize, Option<Stopped>)> = Vec::new();
-        let mut undefined: Vec<usize> = Vec::new();
+        let (mut undefined, mut parted): (Vec<usize>, Vec<usize>) = (Vec::new(), Vec::new());
         self.find_doubted(trajectories);
         for lane in 0..self.lanes.len() {
             if self.lanes[lane].number.is_none() {
@@ -407,6 +415,8 @@ impl<'a, S: AdaptiveLaneSteps + ?Sized> Race<'a, S> {
             }
             match status {
                 Status::Arrived => ended.push((lane, None)),
+                // A step collapses, or an event may lie in it; a run by itself tells.
+                Status::Held if !self.slots.sides.is_empty() => parted.push(lane),
                 Status::Held => ended.push((lane, Some(Stopped::StepCollapsed))),
                 Status::Broken => ended.push((lane, Some(Stopped::NonFinite))),
                 Status::Unsettled => ended.push((lane, Some(Stopped::Doubted))),
@@ -425,7 +435,7 @@ impl<'a, S: AdaptiveLaneSteps + ?Sized> Race<'a, S> {
                 }
             }
         }
-        if !ended.is_empty() {
+        if !ended.is_empty() || !parted.is_empty() {
             self.monitor(bound);
             let last = self.adaptive.samples.len() - 1;
             if self.adaptive.samples[last] == self.adaptive.t_end {
@@ -436,7 +446,8 @@ impl<'a, S: AdaptiveLaneSteps + ?Sized> Race<'a, S> {
             for &(lane, failure) in &ended {
                 self.finish(lane, failure, trajectories);
             }
-            let free: Vec<usize> = ended.into_iter().map(|(lane, _)| lane).collect();
+            parted.iter().for_each(|&lane| self.part(lane, trajectories));
+            let free: Vec<usize> = ended.into_iter().map(|(lane, _)| lane).chain(parted).collect();
             self.take_up(&free, bound, trajectories);
         }
     }
@@ -642,14 +653,58 @@ impl<'a, S: AdaptiveLaneSteps + ?Sized> Race<'a, S> {
         failure: Option<Stopped>,
         trajectories: &mut dyn Trajectories<S::Bound>,
     ) {
-        let (lanes, slots) = (self.lanes.len(), self.slots.clone());
         let Some(number) = self.lanes[lane].number.take() else { return };
-        let [t, steps, rejected, innovation, innovation_at] =
-            [slots.t, slots.steps, slots.rejected, slots.innovation, slots.innovation_at]
-                .map(|slot| self.at(slot, lane));
         if failure.is_none() {
             self.note(lane);
         }
+        self.lanes[lane].end.failure = failure;
+        self.account(lane);
+        trajectories.end(number, &self.lanes[lane].end);
+    }
+
+    /// Hand the trajectory of a lane over, between two steps. The attempts at the next one that were
+    /// rejected are made again.
+    fn part(&mut self, lane: usize, trajectories: &mut dyn Trajectories<S::Bound>) {
+        let Some(number) = self.lanes[lane].number.take() else { return };
+        let [steps, _] = self.counts(lane);
+        if steps == 0.0 {
+            // A run by itself chooses the first step, too.
+            self.lanes[lane].end.failure = Some(Stopped::Doubted);
+            return trajectories.end(number, &self.lanes[lane].end);
+        }
+        let slots = self.slots.clone();
+        let again = self.at(slots.rejected, lane) - self.at(slots.rejections, lane);
+        self.set(slots.rejected, lane, again);
+        self.note(lane);
+        self.account(lane);
+        let of = |slots: &Range<usize>| -> Vec<f64> {
+            slots.clone().map(|slot| self.at(slot, lane)).collect()
+        };
+        let [elapsed, h, last_error] =
+            [slots.elapsed, slots.h_accepted, slots.last_error].map(|slot| self.at(slot, lane));
+        let parted = Parted {
+            end: self.lanes[lane].end.clone(),
+            elapsed,
+            x: of(&slots.x),
+            carried: of(&slots.carried),
+            memory: split_count(self.steps, &of(&slots.memory)).0.to_vec(),
+            judged: 0.0,
+            next_sample: self.lanes[lane].next_sample,
+            adaptive: Some(PartedAdaptive {
+                controller: ControllerMemory { h, last_error },
+                norms: of(&slots.norms),
+                first: of(&slots.first),
+            }),
+        };
+        trajectories.part(number, parted);
+    }
+
+    /// Complete the account of a lane's trajectory up to its last step.
+    fn account(&mut self, lane: usize) {
+        let (lanes, slots) = (self.lanes.len(), self.slots.clone());
+        let [t, steps, rejected, innovation, innovation_at] =
+            [slots.t, slots.steps, slots.rejected, slots.innovation, slots.innovation_at]
+                .map(|slot| self.at(slot, lane));
         let largest = self.all(slots.largest.clone());
         gather(&self.state[largest], lanes, lane, &mut self.group);
         self.steps.finish(&mut self.group);
@@ -657,19 +712,18 @@ impl<'a, S: AdaptiveLaneSteps + ?Sized> Race<'a, S> {
         gather(&self.state[self.all(slots.memory)], lanes, lane, &mut memory);
         let facts = self.steps.facts();
         let end = &mut self.lanes[lane].end;
-        end.cost.field += self.steps.carried_evaluations(&memory);
+        end.cost.field += split_count(self.steps, &memory).1;
         for (largest, &inside) in end.largest.iter_mut().zip(&self.group) {
             *largest = max_or_nan(*largest, inside);
         }
         let evaluations = self.steps.evaluations();
-        (end.t, end.steps, end.failure) = (t, steps as u64, failure);
+        (end.t, end.steps) = (t, steps as u64);
         (end.innovation, end.innovation_at) = (innovation, innovation_at);
         end.cost.rejected = rejected as u64;
         end.cost.field += (steps + rejected) as u64 * evaluations;
         if self.steps.count_treatments(steps as u64, &mut end.cost) && facts.ends_with_field {
             // A treatment moves the state, so that the next step needs the field there.
-            end.cost.field += (steps as u64).saturating_sub(u64::from(failure.is_none()));
+            end.cost.field += (steps as u64).saturating_sub(u64::from(end.failure.is_none()));
         }
-        trajectories.end(number, &self.lanes[lane].end);
     }
 }

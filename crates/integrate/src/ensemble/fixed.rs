@@ -1,8 +1,8 @@
 //! Equal steps in lanes: all lanes march together, from output to output.
 
 use super::{
-    End, EqualSteps, LaneAlone, LaneCarry, LaneSample, LaneStates, Stopped, Trajectories, finite,
-    gather, scatter,
+    End, EqualSteps, LaneAlone, LaneCarry, LaneSample, LaneStart, LaneStates, Parted, Stopped,
+    Trajectories, finite, gather, scatter, split_count,
 };
 use crate::cost::Cost;
 use crate::plan::{FixedSteps, Plan};
@@ -46,6 +46,11 @@ struct March<'a, S: EqualSteps + ?Sized> {
     carried_before: Vec<f64>,
     carried_initially: Vec<f64>,
     innovation: Vec<f64>,
+    /// Sides on which the functions of events are, and as the steps of a block find them.
+    sides: Vec<f64>,
+    found_sides: Vec<f64>,
+    /// Sides of one lane.
+    one_sides: Vec<f64>,
     /// Lanes in which a correction was larger than a step's error explains, or a claim fails within
     /// a step.
     surprised: Vec<bool>,
@@ -71,6 +76,8 @@ struct March<'a, S: EqualSteps + ?Sized> {
     /// |x_b|² of the vectors.
     all_squares: Vec<f64>,
     times: Vec<f64>,
+    /// Index of the next sample.
+    next_sample: usize,
     work: Vec<f64>,
 }
 
@@ -92,6 +99,9 @@ impl<'a, S: EqualSteps + ?Sized> March<'a, S> {
             carried_before: zeros(carried),
             carried_initially: zeros(carried),
             innovation: zeros(1),
+            sides: zeros(steps.watched()),
+            found_sides: zeros(steps.watched()),
+            one_sides: vec![0.0; steps.watched()],
             surprised: vec![false; lanes],
             judged: vec![0.0; lanes],
             missed: vec![false; lanes],
@@ -108,6 +118,7 @@ impl<'a, S: EqualSteps + ?Sized> March<'a, S> {
             doubted: vec![false; lanes],
             all_squares: zeros(steps.vectors().count()),
             times: zeros(1),
+            next_sample: 0,
             work: vec![0.0; steps.work_len()],
         }
     }
@@ -121,13 +132,15 @@ impl<'a, S: EqualSteps + ?Sized> March<'a, S> {
     ) -> bool {
         let lanes = self.steps.lanes();
         for lane in 0..lanes {
-            self.number[lane] = trajectories.next(bound, lane, &mut self.one, &mut []);
+            let start = LaneStart { x: &mut self.one, masses: &mut [], sides: &mut self.one_sides };
+            self.number[lane] = trajectories.next(bound, lane, start);
             match self.number[lane] {
                 Some(_) => self.ends[lane].restart(self.plan.t0),
                 None if lane == 0 => return false,
                 None => gather(&self.initial, lanes, 0, &mut self.one),
             }
             scatter(&self.one, lanes, lane, &mut self.initial);
+            scatter(&self.one_sides, lanes, lane, &mut self.sides);
         }
         self.x.copy_from_slice(&self.initial);
         self.costs.fill(Cost::default());
@@ -142,7 +155,8 @@ impl<'a, S: EqualSteps + ?Sized> March<'a, S> {
     }
 
     fn run(&mut self, bound: &mut S::Bound, trajectories: &mut dyn Trajectories<S::Bound>) {
-        let (count, mut step, mut next) = (self.fixed.steps, 0, 0);
+        let (count, mut step) = (self.fixed.steps, 0);
+        self.next_sample = 0;
         let mut next_claims = next_look(0);
         self.surprised.fill(false);
         self.judged.fill(0.0);
@@ -153,9 +167,9 @@ impl<'a, S: EqualSteps + ?Sized> March<'a, S> {
         }
         self.note_deviations(bound, 0);
         loop {
-            if self.fixed.samples.get(next) == Some(&step) {
-                self.sample(bound, (next, step), trajectories);
-                next += 1;
+            if self.fixed.samples.get(self.next_sample) == Some(&step) {
+                self.sample(bound, (self.next_sample, step), trajectories);
+                self.next_sample += 1;
             }
             if step == count || self.number.iter().all(Option::is_none) {
                 break;
@@ -165,7 +179,8 @@ impl<'a, S: EqualSteps + ?Sized> March<'a, S> {
                 self.stop_all(Stopped::TooManySteps, trajectories);
                 break;
             }
-            let to_sample = self.fixed.samples.get(next).map_or(u64::MAX, |&sample| sample - step);
+            let to_sample = self.fixed.samples.get(self.next_sample);
+            let to_sample = to_sample.map_or(u64::MAX, |&sample| sample - step);
             let block = LONGEST_BLOCK.min(count - step).min(to_sample).min(limit - step);
             // A run by itself stores the state before its last step, for a later end.
             let to_last = match self.fixed.free_steps().saturating_sub(step) {
@@ -222,9 +237,10 @@ impl<'a, S: EqualSteps + ?Sized> March<'a, S> {
         self.before.copy_from_slice(&self.x);
         self.carried_before.copy_from_slice(&self.carried);
         self.missed.fill(false);
+        self.found_sides.copy_from_slice(&self.sides);
         let (carried, innovation, missed) =
             (&mut self.carried, &mut self.innovation, &mut self.missed);
-        let carry = LaneCarry { carried, innovation, missed };
+        let carry = LaneCarry { carried, innovation, missed, sides: &mut self.found_sides };
         self.steps.steps(
             bound,
             first..first + count,
@@ -233,6 +249,7 @@ impl<'a, S: EqualSteps + ?Sized> March<'a, S> {
             &mut self.largest,
             &mut self.work,
         );
+        self.part_at_events(bound, first..first + count, trajectories);
         for lane in 0..lanes {
             if self.missed[lane] {
                 self.make_alone(bound, lane, first..first + count, trajectories);
@@ -277,6 +294,61 @@ impl<'a, S: EqualSteps + ?Sized> March<'a, S> {
                 false => self.steps.count(first..first + count, &mut end.cost),
             }
         }
+    }
+
+    /// Part the lanes in whose steps, which were made from the states before them, an event may lie,
+    /// and those that have missed some: their functions are not known.
+    fn part_at_events(
+        &mut self,
+        bound: &S::Bound,
+        steps: Range<u64>,
+        trajectories: &mut dyn Trajectories<S::Bound>,
+    ) {
+        let (lanes, watched) = (self.steps.lanes(), self.steps.watched());
+        if watched == 0 {
+            return;
+        }
+        let at = (self.fixed.time(self.plan.t0, steps.end), self.fixed.h, &self.x[..]);
+        self.steps.look(bound, at, &mut self.found_sides, &mut self.work);
+        for lane in 0..lanes {
+            let mut rows = (0..watched).map(|row| row * lanes + lane);
+            let keeps = rows.all(|at| self.found_sides[at] == self.sides[at]);
+            if !keeps || self.missed[lane] {
+                self.part(lane, steps.start, trajectories);
+                self.missed[lane] = false;
+            }
+        }
+    }
+
+    /// Hand the trajectory of a lane over, at the start of a block of steps from number `step` on; the
+    /// lane then waits at a sound state.
+    fn part(&mut self, lane: usize, step: u64, trajectories: &mut dyn Trajectories<S::Bound>) {
+        let (lanes, t0) = (self.steps.lanes(), self.plan.t0);
+        if let Some(number) = self.number[lane].take() {
+            let mut end = self.ends[lane].clone();
+            (end.t, end.steps) = (self.fixed.time(t0, step), step);
+            let mut x = vec![0.0; self.one.len()];
+            gather(&self.before, lanes, lane, &mut x);
+            gather(&self.carried_before, lanes, lane, &mut self.one_carried);
+            let (carried, counted) = split_count(self.steps, &self.one_carried);
+            end.cost.field += counted;
+            let scales = self.steps.kept().carried(self.steps.vectors());
+            let (carried, memory) = carried.split_at(scales);
+            trajectories.part(
+                number,
+                Parted {
+                    elapsed: end.t - t0,
+                    end,
+                    x,
+                    carried: carried.to_vec(),
+                    memory: memory.to_vec(),
+                    judged: self.judged[lane],
+                    next_sample: self.next_sample,
+                    adaptive: None,
+                },
+            );
+        }
+        self.wait(lane);
     }
 
     /// Judge the claims of lanes in which a step of the block was disturbed more than any before,
@@ -410,7 +482,7 @@ impl<'a, S: EqualSteps + ?Sized> March<'a, S> {
     /// Count the evaluations that a lane has counted itself.
     fn count_carried(&mut self, lane: usize) {
         gather(&self.carried, self.steps.lanes(), lane, &mut self.one_carried);
-        self.ends[lane].cost.field += self.steps.carried_evaluations(&self.one_carried);
+        self.ends[lane].cost.field += split_count(self.steps, &self.one_carried).1;
     }
 
     /// Put a lane without a trajectory back to a sound state.

@@ -9,7 +9,7 @@ use super::Engine;
 use super::watch::{Bend, Crossed, Values, Watch};
 use crate::events::{Action, Event, EventMemory, EventRule, ROUNDING, side};
 use crate::failure::Failure;
-use crate::plan::{AdaptiveSteps, FixedSteps, Stepping};
+use crate::plan::{AdaptiveSteps, FixedSteps};
 
 /// Part of a step below which a place is its end.
 const AT_END: f64 = 1e-12;
@@ -44,16 +44,8 @@ impl Engine<'_> {
             watch.landed = watch.events.rules().iter().zip(&state.events).any(lands);
             return false;
         }
-        watch.events.terms(state.t, &state.x, &mut watch.terms, &mut watch.work);
-        let lands = matches!(self.plan.stepping, Stepping::Adaptive(_));
-        for (k, rule) in watch.events.rules().iter().enumerate().skip(known) {
-            let at = (watch.start.g[k], watch.start.rates[k], watch.terms[k]);
-            let mut memory = EventMemory::new(rule, state.t, at);
-            if rule.action == Action::Land && !lands {
-                (memory.side, memory.slides) = (0, true);
-            }
-            state.events.push(memory);
-        }
+        let at = (state.t, &state.x[..]);
+        state.events.extend(EventMemory::all_at(watch.events, known, at, self.plan));
         let set = |(memory, rule): (&EventMemory, &EventRule)| memory.sets(rule);
         state.events.iter().zip(watch.events.rules()).any(set)
     }

@@ -1,7 +1,7 @@
 //! The functions of events at both ends of a step, and what shows there.
 
 use super::LONGEST_BLOCK;
-use crate::events::{Action, EventMemory, Events, side_kept};
+use crate::events::{EventMemory, Events, side_kept};
 use crate::system::System;
 
 /// Multiple of a function's rounding by which it moves in a step, at least, if it clearly crosses.
@@ -124,14 +124,13 @@ impl<'a> Watch<'a> {
 
     /// True if it is known on which side a function is, or that does not matter.
     fn is_known(&self, rule: usize, memory: &EventMemory) -> bool {
-        memory.side != 0 || self.events.rules()[rule].action == Action::Land
+        memory.is_known(&self.events.rules()[rule])
     }
 
     /// Set the sides on which functions are before the steps of a loop; false if one is not known, so
     /// that steps are to be made by themselves.
     pub(super) fn begin_loop(&mut self, memories: &[EventMemory]) -> bool {
-        self.sides.iter_mut().zip(memories).for_each(|(side, of)| *side = f64::from(of.side));
-        memories.iter().enumerate().all(|(rule, memory)| self.is_known(rule, memory))
+        EventMemory::sides(memories, self.events.rules(), &mut self.sides)
     }
 
     /// True if the functions were on their sides at all states at which a loop has looked.
