@@ -187,6 +187,29 @@ fn a_run_moves_in_a_browser() {
 }
 
 #[test]
+fn events_are_points_of_a_section() {
+    let Some(chromium) = chromium() else { return };
+    let folder = Folder::new();
+    let model = "
+        coordinate q : R^2 = (0, 0.1)
+        momentum p of q = (0.48, 0.05)
+        hamiltonian dot(p, p)/2 + dot(q, q)/2 + q.x^2*q.y - q.y^3/3
+        event section : q.x = 0 rising : record
+        event once : q.x = 0.1 rising every 1000";
+    folder.write("hh.holo", model).run("run hh.holo --until 200 --out hh --report").ok();
+    let found = shown(&chromium, &folder, "hh/report.html", 1280);
+    // The drift, the columns, and the section; the other event has no points.
+    check(&found, 3, 1);
+    let panels = found["panels"].to_string();
+    assert!(panels.contains("Events") && panels.contains("Where section happens"), "{panels}");
+    // What the section holds at 0 varies by rounding, and is not offered first.
+    let html = fs::read_to_string(folder.path("hh/report.html")).unwrap();
+    let own = &html[html.find("Where section happens").unwrap()..];
+    let first = own[own.find("presets").unwrap()..].chars().take(200).collect::<String>();
+    assert!(first.contains("p.y over q.y"), "{first}");
+}
+
+#[test]
 fn a_body_turns_and_runs_stand_side_by_side() {
     let Some(chromium) = chromium() else { return };
     let folder = Folder::new();

@@ -45,7 +45,14 @@ pub enum Panel {
     /// One of several charts by its name, as the drifts, absolute or relative.
     Charts(Vec<(String, Chart)>),
     /// Columns, any of which may be drawn over any other.
-    Explorer(Vec<Samples>, Vec<Preset>),
+    Explorer {
+        /// Title.
+        title: String,
+        /// The columns of each run.
+        runs: Vec<Samples>,
+        /// Choices of axes, the first of which is shown.
+        presets: Vec<Preset>,
+    },
     /// A motion to be played.
     Motion(Motion),
     /// A table.
@@ -71,6 +78,13 @@ pub struct Samples {
     pub of: usize,
     /// True if the first column is the time, and rows are joined by lines.
     pub motion: bool,
+}
+
+impl Samples {
+    /// The column of this name.
+    pub fn column(&self, name: &str) -> Option<&[f64]> {
+        self.columns.iter().find(|(own, _)| own == name).map(|(_, column)| &column[..])
+    }
 }
 
 /// Axes of an explorer, as a choice with a name.

@@ -70,7 +70,7 @@ struct ShownSection<'p> {
 #[serde(tag = "kind", rename_all = "lowercase")]
 enum ShownPanel<'p> {
     Charts { charts: Vec<NamedChart<'p>> },
-    Explorer { runs: Vec<ShownSamples<'p>>, presets: &'p [Preset] },
+    Explorer { title: &'p str, runs: Vec<ShownSamples<'p>>, presets: &'p [Preset] },
     Motion(ShownMotion<'p>),
     Table(&'p Table),
     Text { title: &'p str, text: &'p str },
@@ -124,9 +124,9 @@ impl Blob {
             Panel::Charts(charts) => ShownPanel::Charts {
                 charts: charts.iter().map(|(name, chart)| self.chart(name, chart)).collect(),
             },
-            Panel::Explorer(samples, presets) => {
-                let runs = samples.iter().map(|samples| self.samples(samples)).collect();
-                ShownPanel::Explorer { runs, presets }
+            Panel::Explorer { title, runs, presets } => {
+                let runs = runs.iter().map(|samples| self.samples(samples)).collect();
+                ShownPanel::Explorer { title, runs, presets }
             }
             Panel::Motion(motion) => ShownPanel::Motion(ShownMotion {
                 motion,

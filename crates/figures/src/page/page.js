@@ -29,7 +29,7 @@ function chartsPanel({ charts: choices }, buffer) {
 }
 
 // Panel of columns over each other, of one run or several, or of the points where a column passes a value upwards.
-function explorerPanel({ runs, presets }, buffer) {
+function explorerPanel({ title: heading, runs, presets }, buffer) {
   for (const run of runs) run.columns = new Map(run.columns.map(([name, array]) => [name, numbers(buffer, array)]));
   const names = [...new Set(runs.flatMap((run) => [...run.columns.keys()]))], time = names[0], motion = runs[0].motion;
   const select = (label, list) => element("select", { "aria-label": label, onchange: () => draw() }, ...list.map((name) => element("option", { value: name, text: name })));
@@ -37,7 +37,7 @@ function explorerPanel({ runs, presets }, buffer) {
   const x = select("Horizontal axis", names), y = select("Vertical axis", names), by = select("Section: column", ["no section", ...names.slice(1)]);
   const level = element("input", { type: "number", step: "any", value: "0", "aria-label": "Section: value", style: "width:5.5em", onchange: () => draw() });
   const levelLabel = element("label", {}, "passes", level);
-  const made = panel(motion ? "Any variable over any other" : "Trajectories", presets.length > 1 && preset, element("label", {}, x, "↔", y), motion && by, motion && levelLabel);
+  const made = panel(heading, presets.length > 1 && preset, element("label", {}, x, "↔", y), motion && by, motion && levelLabel);
   const host = element("div", { class: "plot" }), note = element("p", { class: "note" });
   made.append(host, note);
   const view = new ChartView(host, seek);

@@ -5,6 +5,7 @@
 
 mod command;
 mod comparison;
+mod events;
 mod folder;
 mod invariants;
 mod measures;

@@ -1,6 +1,7 @@
 //! Pages of runs, one or several side by side.
 
 use super::command::command;
+use super::events::Events;
 use super::invariants::{self, DrawnRun, Invariant, charts, cost_rows, drift_table};
 use super::measures;
 use super::sampled;
@@ -29,6 +30,7 @@ pub(super) struct Shown {
     invariants: Vec<Invariant>,
     samples: Samples,
     motion: Option<Motion>,
+    events: Events,
     /// Report of the engine on the model; the error says why it is not known.
     derived: Result<String, String>,
 }
@@ -60,7 +62,8 @@ impl Shown {
             }
             Err(error) => (None, Err(error.to_string())),
         };
-        Ok(Shown { name, run, summary, times, invariants, samples, motion, derived })
+        let events = Events::read(&run, &samples, numbers)?;
+        Ok(Shown { name, run, summary, times, invariants, samples, motion, events, derived })
     }
 
     fn attribute(&self, key: &str) -> &str {
@@ -82,7 +85,7 @@ pub(super) fn page(runs: &[Shown]) -> Result<Page, Error> {
     }
     let mut page = Page { title: titles.join(", "), ..Page::default() };
     for run in runs {
-        let prefix = if runs.len() > 1 { format!("{}: ", run.name) } else { String::new() };
+        let prefix = prefix_of(runs, run);
         page.warnings.extend(warnings(run).into_iter().map(|warning| format!("{prefix}{warning}")));
     }
     if let [run] = runs {
@@ -109,8 +112,10 @@ pub(super) fn page(runs: &[Shown]) -> Result<Page, Error> {
     let samples: Vec<Samples> = runs.iter().map(|run| run.samples.clone()).collect();
     if samples.iter().any(|samples| samples.columns.len() > 1) {
         let presets = presets(&runs[0]);
-        first.push(Panel::Explorer(samples, presets));
+        let title = "Any variable over any other".to_string();
+        first.push(Panel::Explorer { title, runs: samples, presets });
     }
+    first.extend(runs.iter().flat_map(|run| run.events.panels(prefix_of(runs, run))));
     first.extend(runs.iter().flat_map(|run| measures::panels(&run.summary.measures)));
     for run in runs {
         let title = if runs.len() > 1 {
@@ -126,6 +131,11 @@ pub(super) fn page(runs: &[Shown]) -> Result<Page, Error> {
     page.sections.push(section(tables(runs)));
     page.sections.extend(texts(runs));
     Ok(page)
+}
+
+/// What stands before texts about one of several runs.
+fn prefix_of(runs: &[Shown], run: &Shown) -> String {
+    if runs.len() > 1 { format!("{}: ", run.name) } else { String::new() }
 }
 
 fn warnings(run: &Shown) -> Vec<String> {

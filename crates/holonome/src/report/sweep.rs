@@ -129,7 +129,8 @@ fn panels(
     let first = run.trajectories().map_or(0, |range| range.start);
     let samples = thinned(columns, first, numbers);
     let presets = presets(run, columns);
-    panels.push(Panel::Explorer(vec![samples], presets));
+    let title = "Trajectories".to_string();
+    panels.push(Panel::Explorer { title, runs: vec![samples], presets });
     panels
 }
 

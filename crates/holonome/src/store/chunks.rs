@@ -432,6 +432,14 @@ pub(super) fn write_numbers(
     files::replace(&folder.join(format!("c{}", ".0".repeat(dimensions))), &bytes)
 }
 
+/// Read the numbers of an array of so many dimensions, in one chunk.
+pub(super) fn read_numbers(folder: &Path, dimensions: usize) -> Result<Vec<f64>, StoreError> {
+    let path = folder.join(format!("c{}", ".0".repeat(dimensions)));
+    let bytes = regular::read(&path).map_err(|error| StoreError::damaged(&path, error))?;
+    let bytes = checksum::opened(&path, &bytes, "these numbers")?;
+    Ok(bytes.as_chunks().0.iter().map(|&bytes| f64::from_le_bytes(bytes)).collect())
+}
+
 /// Write integers that label a dimension.
 pub(super) fn write_integers(
     folder: &Path,

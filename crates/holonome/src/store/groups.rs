@@ -10,6 +10,7 @@ use super::error::StoreError;
 use super::files;
 use super::layout::Dimension;
 use super::names::ClaimedNames;
+use super::reader::StoredRun;
 use super::schema::{Axis, Grid, Schema};
 use super::zarr::{self, Document};
 use serde_json::{Map, Value};
@@ -207,6 +208,34 @@ fn is_same(path: &Path, axis: &Axis, dimension: &Dimension) -> Result<bool, Stor
     let chunk_rows = Grid::new(axis.length, Vec::new()).chunk_rows;
     Ok(axis.letters().is_some()
         || chunks::read_integers(&path.join(array), axis.length, chunk_rows)? == label.values)
+}
+
+impl StoredRun {
+    /// Names in the store of the groups of a kind, such as `events`.
+    pub(crate) fn groups(&self, kind: &str) -> Vec<String> {
+        let below = self.schema().groups.iter().filter_map(|(path, _)| {
+            path.strip_prefix(kind)?.strip_prefix('/').filter(|name| !name.contains('/'))
+        });
+        below.map(str::to_string).collect()
+    }
+
+    /// Numbers of an array of the group `KIND/NAME`; `None` if it has no such array.
+    ///
+    /// # Errors
+    /// If its file is damaged.
+    pub(crate) fn of_group(
+        &self,
+        (kind, name): (&str, &str),
+        array: &str,
+    ) -> Result<Option<Vec<f64>>, StoreError> {
+        let wanted = format!("{kind}/{name}/{array}");
+        let Some((path, document)) = self.schema().groups.iter().find(|(path, _)| *path == wanted)
+        else {
+            return Ok(None);
+        };
+        let dimensions = document["shape"].as_array().map_or(0, Vec::len);
+        chunks::read_numbers(&self.path().join(path), dimensions).map(Some)
+    }
 }
 
 impl Group {
