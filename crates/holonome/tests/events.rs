@@ -425,3 +425,38 @@ fn trajectories_of_an_ensemble_are_those_of_runs_by_themselves() {
         assert!((3..starts.len()).contains(&stopped), "{method}: {stopped} of them end early");
     }
 }
+
+#[test]
+fn what_rolls_is_turned_around_along_its_track() {
+    // A skate moves with v = u (cos a, sin a). A smooth wall at an angle to its track cannot turn the
+    // blade: u becomes −u, and the turn of the blade stays.
+    let text = "
+        coordinate r : R^2 = (0, 0)
+        coordinate a = 0.5
+        momentum p of r = (6*cos(0.5), 6*sin(0.5))
+        momentum l of a = 0.04
+        hamiltonian dot(p, p)/6 + l^2/0.2
+        rolling blade : sin(a)*r'.x = cos(a)*r'.y
+        impact wall : 1 - r.x = 0 restitution 1";
+    // 5 (sin(0.5 + 0.4 t) − sin 0.5) = 1.
+    let hit = ((0.5f64.sin() + 0.2).asin() - 0.5) / 0.4;
+    let at = |t: f64| (0.5 + 0.4 * t).sin_cos();
+    let ((s0, c0), (s1, c1), (s2, c2)) = (at(0.0), at(hit), at(1.5));
+    let expected = [5.0 * (2.0 * s1 - s0 - s2), 5.0 * (c0 + c2 - 2.0 * c1), 1.1];
+    for (method, tolerance) in [
+        ("--rtol 1e-12", 1e-10),
+        ("--method plain:gauss16 --rtol 1e-12", 1e-10),
+        ("--method nonholonomic-leapfrog --step 0.0005", 1e-6),
+        ("--method dla --step 0.0005", 1e-6),
+    ] {
+        let found = finished(text, &format!("--until 1.5 --samples 2 {method}"));
+        assert_near(&table(&found, "wall").t, &[hit], tolerance, method);
+        assert_near(&found.state()[..3], &expected, tolerance, method);
+    }
+    let slow = text.replace("restitution 1", "restitution 0.5");
+    let found = finished(&slow, "--rtol 1e-12 --until 1.5 --samples 2");
+    // u becomes −u/2, and the energy of the turn stays.
+    let [px, py] = [found.state()[3], found.state()[4]];
+    assert_near(&[px.hypot(py)], &[3.0], 1e-10, "restitution 1/2");
+    assert_near(&[found.state()[5]], &[0.04], 1e-12, "restitution 1/2");
+}

@@ -1,7 +1,8 @@
 //! Impacts: momenta that turn the rate of a function around, and keep the constraints.
 //!
 //! With the normal n = g_q, the constraints' G and M⁻¹ = H_pp, p⁺ = p⁻ − Gᵀμ − nν, where
-//! G M⁻¹p⁺ = 0 and n·v⁺ + g_t = −e (n·v⁻ + g_t). Coulomb's friction acts at the point of contact:
+//! G M⁻¹p⁺ = 0 and n·v⁺ + g_t = −e (n·v⁻ + g_t). The rows A of rolling constraints A v + b = 0 stand
+//! beside those of G. Coulomb's friction acts at the point of contact:
 //! the normal on each vector is c_i n̂ with the unit normal n̂, the contact moves with Σ c_i v_i, and
 //! what is tangential of that loses at most the friction times the normal impulse.
 
@@ -12,6 +13,7 @@ use crate::problem::Problem;
 use holonome_integrate::system::Vectors;
 use holonome_linear::dense::PivotedCholesky;
 use holonome_model::elaborate::model::EventAction;
+use holonome_model::functional::Functional;
 use holonome_model::graph::{Input, Node};
 use holonome_model::syntax::diagnostic::Diagnostic;
 use holonome_model::treatment::Field;
@@ -36,7 +38,7 @@ pub(super) struct Impacts {
     kernel: Bound,
     outputs: usize,
     velocities: Bound,
-    /// Rows of the constraints on positions.
+    /// Rows of the constraints on positions, and of rolling ones.
     constraints: Arc<Vec<Row>>,
     normals: Arc<Vec<Row>>,
     degrees: usize,
@@ -48,7 +50,8 @@ impl Impacts {
     /// and friction.
     ///
     /// # Errors
-    /// If the model is too large to be unrolled, or rolls, or friction has no plane to act in.
+    /// If the model is too large to be unrolled, or constrains momenta, or friction has no plane to act
+    /// in.
     pub fn new(
         problem: &Problem,
         field: Option<&Field>,
@@ -74,7 +77,7 @@ impl Impacts {
         };
         if model.has_constraints_on_momenta() {
             return Err(refuse(
-                "an impact beside constraints on velocities or momenta is not determined by its restitution",
+                "an impact beside constraints on momenta is not determined by its restitution",
                 "not only positions are constrained",
                 "write its reset: event NAME : EXPR = 0 : p -> EXPR",
             ));
@@ -86,7 +89,12 @@ impl Impacts {
         let is_row = |gradient: &&Vec<(u32, Node)>| {
             !gradient.is_empty() && gradient.iter().all(|&(i, _)| (i as usize) < n)
         };
+        let of_rolling: Vec<&Functional> =
+            model.rollings.iter().map(|rolling| &rolling.functional).collect();
+        let of_rolling = of_rolling.into_iter().flat_map(|of| source.rolling_rows(of));
+        let of_rolling: Vec<Vec<(u32, Node)>> = of_rolling.collect();
         let rows = field.jacobian[..field.constraints].iter().filter(is_row).cloned();
+        let rows = rows.chain(of_rolling);
         let mut nodes: Vec<Node> = Vec::new();
         for (&normal, &(restitution, friction)) in normals.iter().zip(coefficients) {
             let none = source.graph.constant(f64::NAN);

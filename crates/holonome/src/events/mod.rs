@@ -217,6 +217,18 @@ impl<'a> Source<'a> {
         functional.unroll_over(graph, &mut state)
     }
 
+    /// Rows of A, by position, of a rolling constraint A v + b = 0.
+    fn rolling_rows(&mut self, rolling: &Functional) -> Vec<Vec<(u32, Node)>> {
+        let Source { graph, following, degrees, .. } = self;
+        let (first, entries) = (following.velocities as u32, rolling.unroll(graph));
+        let mut row = |entry: Node| -> Vec<(u32, Node)> {
+            let slopes = graph.gradient(entry).into_iter();
+            let by_velocity = slopes.filter_map(|(i, slope)| Some((i.checked_sub(first)?, slope)));
+            by_velocity.filter(|&(i, _)| (i as usize) < *degrees).collect()
+        };
+        entries.into_iter().map(&mut row).collect()
+    }
+
     /// Rate of a function along the motion, which reads only what is known to have one.
     fn rate(&mut self, of: Node) -> Node {
         let Source { graph, field, following, degrees, .. } = self;
