@@ -22,6 +22,16 @@ const STRING: &str = "coordinate q[i in 1..4] : R^2 = (i, 0)\nmomentum p[i] of q
     constraint first : dot(q[1], q[1]) = 1\n\
     constraint rod[i in 2..4] : dot(q[i] - q[i-1], q[i] - q[i-1]) = 1";
 
+/// A force that is quadratic in the velocity: the momentum of a half step is a solution.
+const DRAGGED: &str = "parameter m = 1\ncoordinate q : R^2 = (0.6, -0.8)\nmomentum p of q\n\
+    hamiltonian dot(p, p)/(2*m) + m*q.y\nconstraint rod : dot(q, q) = 1\n\
+    force drag on q = -0.3*norm(q')*q'";
+
+/// A section, and a stop that some trajectories reach.
+const WATCHED: &str = "parameter m = 1\ncoordinate q : R^2 = (0.6, -0.8)\nmomentum p of q\n\
+    hamiltonian dot(p, p)/(2*m) + q.y\nconstraint rod : dot(q, q) = 1\n\
+    event side : q.x = 0.2\nevent far : q.x = -0.55 : stop";
+
 const TRAJECTORIES: u64 = 37;
 
 struct Case<'a> {
@@ -155,6 +165,31 @@ fn constraints_and_penalties_in_lanes() {
         friction: None,
     };
     agrees(&penalised, &["zhang-skeel", "newmark", "stormer-verlet-a"]);
+}
+
+#[test]
+fn forces_that_are_implicit_are_solved_in_lanes() {
+    let vary = &[("m", "1 + i/N")];
+    let step = StepSize::Fixed(0.01);
+    agrees(
+        &Case { text: DRAGGED, vary, penalty: None, step, friction: None },
+        &["rattle", "shake"],
+    );
+}
+
+#[test]
+fn events_in_lanes() {
+    // The start is further from the stop than some trajectories swing, by the energy that they have.
+    let vary = &[("m", "1 + i/N"), ("p", "(0.4, 0.3)*(i/N - 0.5)")];
+    for (step, methods) in [
+        (
+            StepSize::Adaptive { rtol: 1e-9, atol: 0.0 },
+            &["corrected:dop853", "gauss16", "taylor"][..],
+        ),
+        (StepSize::Fixed(0.05), &["rattle", "corrected:rk4", "corrected:gauss8", "projection:rk4"]),
+    ] {
+        agrees(&Case { text: WATCHED, vary, penalty: None, step, friction: None }, methods);
+    }
 }
 
 #[test]

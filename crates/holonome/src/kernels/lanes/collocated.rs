@@ -91,7 +91,9 @@ impl CompiledLanes {
         let [lengths, counts] = stages.lengths_and_counts();
         let (mut made, mut counted, mut tried) =
             (vec![LaneStep::Idle; lanes], vec![0.0; lanes], vec![0.0; lanes]);
+        let mut evaluations = vec![0.0; lanes];
         for number in steps {
+            evaluations.copy_from_slice(&memory[counts.clone()]);
             for lane in 0..lanes {
                 made[lane] = LaneStep::Idle;
                 let goes_on = missed.get(lane) != Some(&true);
@@ -129,10 +131,16 @@ impl CompiledLanes {
             for lane in (0..lanes).filter(|&lane| accepted(lane)) {
                 memory[lengths.start + lane] = tried[lane];
             }
+            let Some(slots) = slots else { continue };
+            let statuses = &state[slots.status * lanes..][..lanes];
+            // A run by itself makes an attempt once more that is held.
+            for (lane, &status) in statuses.iter().enumerate() {
+                if Status::of(status) == Status::Held {
+                    memory[counts.start + lane] = evaluations[lane];
+                }
+            }
             let ended = |status: f64| !matches!(Status::of(status), Status::Going | Status::Idle);
-            if slots.as_ref().is_some_and(|slots| {
-                state[slots.status * lanes..][..lanes].iter().any(|&status| ended(status))
-            }) {
+            if statuses.iter().any(|&status| ended(status)) {
                 break;
             }
         }

@@ -252,12 +252,17 @@ impl System {
         Unpivoted::new(self.rows.len(), &self.entries())
     }
 
-    /// Order in which the rows are eliminated.
+    /// Order in which the rows are eliminated, without pivoting. Constraints may not depend on their own
+    /// multipliers but through other unknowns, such as momenta that implicit forces change: the rows
+    /// of these come before, whose elimination fills the diagonal.
     fn elimination_order(&self) -> Vec<u32> {
-        match self.rows.len() {
+        let order = match self.rows.len() {
             rows if rows <= FEW_ROWS => (0..rows as u32).collect(),
             _ => self.unpivoted().order(),
-        }
+        };
+        let has_pivot = |row: &u32| self.jacobian.iter().any(|&(i, j, _)| (i, j) == (*row, *row));
+        let (first, last): (Vec<u32>, Vec<u32>) = order.into_iter().partition(has_pivot);
+        [first, last].concat()
     }
 }
 
