@@ -41,10 +41,10 @@ def plot(
             raise ValueError(f"{x} has {len(horizontal)} components, and {name} {len(vertical)}")
         for k, (label, values) in enumerate(vertical):
             ax.plot(horizontal[k % len(horizontal)][1], values, **{"label": label, **style})
-    ax.set_xlabel(x)
+    ax.set_xlabel(_labelled(run, x))
     count = len(ax.get_lines())
     if count == 1:
-        ax.set_ylabel(y[0])
+        ax.set_ylabel(_labelled(run, y[0]))
     elif count <= _NAMED:
         ax.legend()
     if x != "t" and _are_places(run, [x, *y]):
@@ -65,6 +65,12 @@ def _columns(run: Run, name: str) -> list[tuple[str, Array]]:
             for k in range(flat.shape[1])
         ]
     return list(zip(names, flat.T))
+
+
+def _labelled(run: Run, name: str) -> str:
+    """A quantity with the label of its unit, if that is known."""
+    unit = run.units(name)
+    return f"{name} ({unit})" if unit else name
 
 
 def _are_places(run: Run, names: Sequence[str]) -> bool:
@@ -92,8 +98,8 @@ def _picture(
     across, up, found = curves(run)
     for label, x, y in found:
         ax.plot(x, y, **{"label": label, "linewidth": 1, **style})
-    ax.set_xlabel(across)
-    ax.set_ylabel(up)
+    ax.set_xlabel(_labelled(run, across))
+    ax.set_ylabel(_labelled(run, up))
     if across != "t":
         ax.set_aspect("equal", adjustable="datalim")
     if 1 < len(found) <= _NAMED:
@@ -104,7 +110,7 @@ def _picture(
             # Rounding jumps to and fro; the largest so far shows whether it grows.
             largest = np.fmax.accumulate(values)
             beside.semilogy(run.t, np.where(largest > 0, largest, np.nan), linewidth=1, label=name)
-        beside.set_xlabel("t")
+        beside.set_xlabel(_labelled(run, "t"))
         beside.set_title("largest drift so far")
         beside.legend(fontsize="small", loc="lower right")
     return ax

@@ -283,6 +283,18 @@ class Arrays(Mapping[str, "Array"]):
         described = self.source.described(name)
         return described[2] if described else ""
 
+    def units(self, name: str) -> str | None:
+        """Label of the unit of an array, ``t`` for the time, if the model names units and that of
+        the array is known: ``"kg m/s"``."""
+        known: dict[str, str] = self.summary.get("units", {})
+        # A member or a component has the unit of the whole.
+        return known.get(name, known.get(name.split("[")[0].split(".")[0]))
+
+    def _described_by(self, name: str, description: str) -> dict[str, str]:
+        """Attributes of an array in a dataset."""
+        units = self.units(name)
+        return {"long_name": description, **({"units": units} if units else {})}
+
     def components(self, name: str) -> list[str]:
         """Names of the components of an array: ``["q.x", "q.y", "q.z"]``."""
         return [name + suffix for suffix in suffixes(self.axes(name))]
@@ -415,11 +427,11 @@ class Arrays(Mapping[str, "Array"]):
         import xarray
 
         variables = {
-            name: (self.dims(name), self[name], {"long_name": self.description(name)})
+            name: (self.dims(name), self[name], self._described_by(name, self.description(name)))
             for name in self
         }
         coordinates = self._coordinates(list(self))
-        coordinates["time"] = ("time", self.t, {"long_name": "time"})
+        coordinates["time"] = ("time", self.t, self._described_by("t", "time"))
         dataset = xarray.Dataset(variables, coordinates, self._attributes())
         return dataset
 

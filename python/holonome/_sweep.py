@@ -144,11 +144,15 @@ def _dataset(ensemble: Ensemble, grid: Sequence[Array]) -> Any:
         arrays = {name: ensemble[name] for name in names}
         return {**arrays, "time": ensemble.t, **dict(zip(axes, grid))}
     variables = {
-        name: (ensemble.dims(name), ensemble[name], {"long_name": ensemble.description(name)})
+        name: (
+            ensemble.dims(name),
+            ensemble[name],
+            ensemble._described_by(name, ensemble.description(name)),
+        )
         for name in names
     }
     coordinates = ensemble._coordinates(names)
-    coordinates["time"] = ("time", ensemble.t, {"long_name": "time"})
+    coordinates["time"] = ("time", ensemble.t, ensemble._described_by("t", "time"))
     coordinates.update({name: (name, values) for name, values in zip(axes, grid)})
     return xarray.Dataset(variables, coordinates, ensemble._attributes())
 

@@ -3,7 +3,7 @@
 use crate::table::{columns, count};
 use holonome::model::treatment::InvariantKind;
 use holonome::open_run;
-use holonome::summary::{Drift, RunCost, drift_rows};
+use holonome::summary::{Drift, RunCost, UnitLabels, drift_rows};
 use std::path::Path;
 
 /// Sort key of an invariant: energies first, the rest as in the model.
@@ -20,7 +20,7 @@ pub fn energies_first(kind: InvariantKind) -> usize {
 const MOST_SHOWN: usize = 16;
 
 /// Table of the drift of every invariant, a line each.
-pub fn drift_table(drift: &[Drift], heated: bool) -> String {
+pub fn drift_table(drift: &[Drift], heated: bool, units: &UnitLabels) -> String {
     if drift.is_empty() && heated {
         return "  nothing is kept in a heat bath: look at averages\n".to_string();
     }
@@ -28,7 +28,8 @@ pub fn drift_table(drift: &[Drift], heated: bool) -> String {
         return "  no invariants are known of this model; state some with `integral`, or let\n  `holonome integrals` search them\n"
             .to_string();
     }
-    let mut drift: Vec<_> = drift.iter().map(|d| (d.label("Hamiltonian H"), d)).collect();
+    let mut drift: Vec<_> =
+        drift.iter().map(|d| (d.label_with_unit("Hamiltonian H", units), d)).collect();
     drift.sort_by_key(|(_, d)| energies_first(d.kind));
     columns(&drift_rows("", &drift, MOST_SHOWN))
 }

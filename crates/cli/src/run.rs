@@ -18,7 +18,7 @@ use crate::table::{columns, count, exact, number, small};
 use holonome::orbit::{OrbitError, Second};
 use holonome::report::figures::text::shell_word;
 use holonome::store::{FORMATS, StoreError};
-use holonome::summary::{Stability, without_large_state};
+use holonome::summary::{Stability, time_with_unit, without_large_state};
 use holonome::{
     Control, Error, EventTable, Longer, Penalised, Problem, Progress, Resumed, RunOptions,
     Simulation, Summary, Sweep, open_run, prepare,
@@ -267,23 +267,17 @@ fn show_progress(bar: &mut Bar, progress: &Progress) {
 
 /// Closing table.
 fn describe(summary: &Summary) -> String {
+    let t = time_with_unit(&exact(summary.t), &summary.units);
+    let steps = count(summary.steps);
     let mut out = if summary.interrupted {
-        format!(
-            "{} by {}: stopped at t = {} after {} steps\n",
-            summary.model,
-            summary.method,
-            exact(summary.t),
-            count(summary.steps)
-        )
+        format!("{} by {}: stopped at t = {t} after {steps} steps\n", summary.model, summary.method)
     } else if let Some(event) = &summary.ended_by {
-        let (t, steps) = (exact(summary.t), count(summary.steps));
         let Summary { model, method, .. } = summary;
         format!("{model} by {method}: event {event} at t = {t} after {steps} steps\n")
     } else {
-        let (t, steps) = (exact(summary.t), count(summary.steps));
         format!("{} by {}: t = {t} after {steps} steps\n", summary.model, summary.method)
     };
-    out.push_str(&drift_table(&summary.drift, summary.heated));
+    out.push_str(&drift_table(&summary.drift, summary.heated, &summary.units));
     out.push_str(&match &summary.error {
         Some(error) => error_table(error),
         None if summary.heated => String::new(),

@@ -10,6 +10,7 @@ use crate::output::{moves_the_cursor, note, print_json, show_result, show_warnin
 use crate::progress::Bar;
 use crate::table::{count, exact};
 use holonome::report::figures::text::shell_word;
+use holonome::summary::time_with_unit;
 use holonome::sweep::FailedTrajectory;
 use holonome::{Control, Error, Resumed, Sweep, SweepProgress, SweepSummary};
 use std::path::Path;
@@ -165,6 +166,7 @@ fn end_with_parent() {}
 /// Closing table.
 fn describe(summary: &SweepSummary) -> String {
     let (model, done, t) = (&summary.model, count(summary.trajectories), exact(summary.t));
+    let t = time_with_unit(&t, &summary.units);
     let mut out = match summary.interrupted {
         true => format!("{model}: stopped after {done} trajectories\n"),
         false => {
@@ -194,7 +196,7 @@ fn describe(summary: &SweepSummary) -> String {
     }
     out.push_str(&match &summary.drift {
         None => "  no drifts: they are those of trajectories that reach the end\n".to_string(),
-        Some(drift) => drift_table(drift, summary.heated),
+        Some(drift) => drift_table(drift, summary.heated, &summary.units),
     });
     out.push_str(&lines(&summary.measures));
     out.push_str(&cost_line(&summary.cost));

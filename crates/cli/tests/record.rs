@@ -286,3 +286,46 @@ fn attributes_tell_of_the_end() {
     folder.run("resume run --until 4").ok();
     assert_eq!(attributes(&folder, "run")["t"], 4.0);
 }
+
+/// Labels of units are in the arrays, the tables and the axes, and change no number.
+#[test]
+fn units_of_a_model_label_what_is_stored_and_shown() {
+    let folder = Folder::new();
+    let model = "coordinate q : R^3 = (1, 0, 0)\nmomentum p of q = (0, 1, 0)\n\
+        hamiltonian dot(p, p)/2 + q.z\nconstraint rod : dot(q, q) = 1\n";
+    fs::write(folder.path("plain.holo"), model).unwrap();
+    fs::write(folder.path("units.holo"), format!("unit m, kg, days\n{model}")).unwrap();
+    let options = "--until 2 --method rattle --step 0.1";
+    folder.summary(&format!("run plain.holo {options} --out plain"));
+    let summary = folder.summary(&format!("run units.holo {options} --out run"));
+    assert_eq!(summary["units"]["p"], json!("kg m/days"));
+    assert_eq!(folder.samples("run"), folder.samples("plain"));
+    let unit = |array: &str| -> Value {
+        let text = fs::read_to_string(folder.path(array).join("zarr.json")).unwrap();
+        serde_json::from_str::<Value>(&text).unwrap()["attributes"]["units"].clone()
+    };
+    for (array, expected) in [
+        ("run/q", json!("m")),
+        ("run/H", json!("kg m^2/days^2")),
+        ("run/drift.H", json!("kg m^2/days^2")),
+        ("run/lambda.rod", json!("kg/days^2")),
+        ("run/residual.rod.hidden", json!("m^2/days")),
+        // Readers would make a type of their own of numbers in days.
+        ("run/time", json!("day")),
+        ("plain/q", Value::Null),
+        ("plain/time", Value::Null),
+    ] {
+        assert_eq!(unit(array), expected, "{array}");
+    }
+    let table = folder.run(&format!("run units.holo {options} --out table")).ok().stdout;
+    assert!(table.contains("t = 2 days after"), "{table}");
+    assert!(table.contains("Hamiltonian H in kg m^2/days^2"), "{table}");
+    assert!(folder.run("check units.holo").ok().stdout.contains("q in m, p in kg m/days"));
+    folder.run("plot run --y q.x,q.y --svg figure.svg").ok();
+    let figure = fs::read_to_string(folder.path("figure.svg")).unwrap();
+    assert!(figure.contains("q.x, q.y (m)") && figure.contains("t (day)"), "{figure}");
+    let sweep = "sweep units.holo --trajectories 2 --vary q=(1,0,0) --out sweep";
+    folder.summary(&format!("{sweep} {options}"));
+    assert_eq!(unit("sweep/drift_H"), json!("kg m^2/days^2"));
+    assert_eq!((unit("sweep/q"), unit("sweep/end")), (json!("m"), json!("day")));
+}

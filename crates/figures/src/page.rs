@@ -8,6 +8,7 @@ mod html;
 use crate::chart::Chart;
 use crate::motion::Motion;
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// A page.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -74,6 +75,9 @@ pub struct Samples {
     /// Columns with their names, all of one length; the first is the time, or counts the rows.
     #[serde(skip)]
     pub columns: Vec<(String, Vec<f64>)>,
+    /// Labels of the units of columns, by their names.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub units: BTreeMap<String, String>,
     /// Number of rows before the extremes of stretches were taken.
     pub of: usize,
     /// True if the first column is the time, and rows are joined by lines.

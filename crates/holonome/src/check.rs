@@ -12,6 +12,7 @@ use crate::gain::is_imposed;
 use crate::heat_bath::determinant_varies;
 use crate::kernels::{FieldJacobian, Formula, Taylor};
 use crate::problem::Problem;
+use crate::recording::{UnitLabels, unit_labels};
 use crate::step::survey;
 use advice::advice;
 use constraints::{constraint_rows, degrees_of_freedom, dimension_left};
@@ -64,6 +65,9 @@ pub struct Report {
     pub dimension_left: Option<usize>,
     /// Variables, in the model's order.
     pub variables: Vec<VariableRow>,
+    /// Labels of units by name, `t` for the time; empty if the model names none.
+    #[serde(skip_serializing_if = "UnitLabels::is_empty")]
+    pub units: UnitLabels,
     /// Constraints, in the model's order.
     pub constraints: Vec<ConstraintRow>,
     /// Matrix of brackets of a Poisson system.
@@ -137,6 +141,7 @@ impl Report {
             dimension: model.phase_dimension(),
             degrees_of_freedom: degrees,
             variables: variable_rows(model),
+            units: unit_labels(model, &[]),
             constraints: constraint_rows(
                 model,
                 field.map(|(field, structure)| (&**field, structure)),

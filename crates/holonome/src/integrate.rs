@@ -4,8 +4,8 @@ use crate::error::Error;
 use crate::footprint::Footprint;
 use crate::options::{RunOptions, Settings};
 use crate::output::Output;
-use crate::recording::VariableLayout;
 use crate::recording::{Progress, SHOW_INTERVAL, Wanted, look_every, progress};
+use crate::recording::{UnitLabels, VariableLayout};
 use crate::serial::NumberArray;
 use crate::simulation::{fewer_samples, motion_warnings, plan, rows_of_fewer, unused_options};
 use crate::solution::Solution;
@@ -160,6 +160,7 @@ fn summary(
         ended_by: None,
         measures: Vec::new(),
         cost: RunCost::new(&state.cost, wall_seconds),
+        units: UnitLabels::new(),
         out: None,
         gain: None,
         penalty: None,

@@ -3,9 +3,12 @@
 mod batch;
 mod measuring;
 mod multipliers;
+mod units;
 
 pub(crate) use measuring::{Measuring, MeasuringScratch, NUMBERS_OF_A_SAMPLE, RunMeasure};
 pub(crate) use multipliers::{SampleMultipliers, with_multipliers};
+pub(crate) use units::deviation;
+pub use units::{TIME, UnitLabels, unit_labels};
 
 use crate::error::Error;
 use crate::hold;
@@ -14,7 +17,7 @@ use crate::output::Output;
 use crate::pieces::Pieces;
 use crate::policy::FEWEST_IN_LANES;
 use crate::serial::NumberArray;
-use crate::store::{ArrayLayout, Dimension, Label, Layout, StoreError};
+use crate::store::{ArrayLayout, Dimension, Label, Layout, StoreError, units_attribute};
 use batch::Batch;
 use holonome_integrate::averages::Averages;
 use holonome_integrate::observer::{Control, Observer};
@@ -222,6 +225,8 @@ pub(crate) struct RecordedArray {
     pub(crate) name: String,
     pub(crate) role: &'static str,
     pub(crate) description: String,
+    /// Label of its unit, if that is known.
+    pub(crate) unit: Option<String>,
     pub(crate) family: Members,
     pub(crate) shape: Shape,
     /// Source of its numbers.
@@ -245,6 +250,7 @@ impl RecordedArray {
             name,
             role,
             description,
+            unit: None,
             family,
             shape,
             place,
@@ -306,6 +312,7 @@ impl RecordedArray {
             name: format!("{}{selection}", self.name),
             role: self.role,
             description: format!("{}{selection}", self.description),
+            unit: self.unit.clone(),
             family: Members::Box(Vec::new()),
             shape,
             place: self.place,
@@ -318,11 +325,12 @@ impl RecordedArray {
     /// Deviations of a group of invariants.
     fn of_group(group: &InvariantGroup) -> RecordedArray {
         let of = stored_name(&group.name, group.kind);
-        let (name, role, description) = match group.kind {
+        let name = deviation(&group.name, group.kind);
+        let (role, description) = match group.kind {
             InvariantKind::Constraint | InvariantKind::Hidden(_) => {
-                (format!("residual.{of}"), "residual", format!("residual of constraint {of}"))
+                ("residual", format!("residual of constraint {of}"))
             }
-            _ => (format!("drift.{of}"), "drift", format!("drift of {of}")),
+            _ => ("drift", format!("drift of {of}")),
         };
         RecordedArray::scalar(name, role, description, Place::Deviations)
     }
@@ -370,6 +378,8 @@ pub(crate) struct RecordedArrays {
     pub(crate) multipliers: usize,
     /// True if a recorded quantity uses the multipliers.
     pub(crate) uses_multipliers: bool,
+    /// Labels of units by the names of arrays, those that are not stored among them.
+    pub(crate) units: UnitLabels,
 }
 
 /// Names that a recording has given so far, and the names asked for.
@@ -435,9 +445,11 @@ impl RecordedArrays {
         only: Option<&[String]>,
     ) -> Result<RecordedArrays, Error> {
         let (mut arrays, mut wanted) = (Vec::new(), Wanted::new(only));
+        let units = unit_labels(model, groups);
         // Of two quantities with one name, the second gets the ending. True if it is stored.
         let mut add = |array: RecordedArray, ending: &str| {
             let before = arrays.len();
+            let array = RecordedArray { unit: units.get(&array.name).cloned(), ..array };
             let parts = wanted.parts(&array);
             let name = wanted.name(array.name.clone(), ending);
             arrays.extend(name.map(|name| RecordedArray { name, ..array }));
@@ -498,6 +510,7 @@ impl RecordedArrays {
             outputs,
             multipliers: multiplier_count,
             uses_multipliers,
+            units,
         })
     }
 }
@@ -613,10 +626,12 @@ pub(crate) fn interpolated(
 impl RecordedArrays {
     /// Add the recorded arrays to a layout.
     pub(crate) fn add_to(&self, layout: &mut Layout) {
+        layout.time_unit = self.units.get(TIME).cloned();
         for array in &self.arrays {
             let own = own_dimensions(&array.family, array.shape).into_iter();
             let dimensions = own.map(|dimension| layout.dimension(dimension)).collect();
-            let attributes = Map::from_iter([("role".to_string(), array.role.into())]);
+            let mut attributes = Map::from_iter([("role".to_string(), array.role.into())]);
+            attributes.extend(array.unit.iter().map(|unit| units_attribute(unit)));
             layout.arrays.push(ArrayLayout {
                 name: array.name.clone(),
                 dimensions,

@@ -4,7 +4,8 @@ use crate::error::ErrorFacts;
 use crate::events::{EventTable, entries};
 use crate::measure::Table;
 use crate::orbit::OrbitError;
-use crate::recording::VariableLayout;
+pub use crate::recording::UnitLabels;
+use crate::recording::{TIME, VariableLayout, deviation};
 pub use crate::serial::NumberArray;
 use crate::serial::{self, Nested, number_or_nan};
 use crate::store::Status;
@@ -316,7 +317,19 @@ pub fn drift_rows(first: &str, drifts: &[(String, &Drift)], most: usize) -> Vec<
     rows
 }
 
+/// The time `t`, with the label of its unit behind it.
+pub fn time_with_unit(t: &str, units: &UnitLabels) -> String {
+    units.get(TIME).map_or(t.to_string(), |unit| format!("{t} {unit}"))
+}
+
 impl Drift {
+    /// [`Drift::label`] with the unit of the invariant, if that is among these.
+    pub fn label_with_unit(&self, hamiltonian: &str, units: &UnitLabels) -> String {
+        let label = self.label(hamiltonian);
+        let unit = units.get(&deviation(&self.name, self.kind));
+        unit.map_or(label.clone(), |unit| format!("{label} in {unit}"))
+    }
+
     /// Name in words, with a word for H.
     pub fn label(&self, hamiltonian: &str) -> String {
         let word = match self.kind {
@@ -482,6 +495,9 @@ pub struct Summary {
     pub drift: Drifts,
     /// Counts of evaluations, and time in the stepping loop.
     pub cost: RunCost,
+    /// Labels of units by the names of arrays, `t` for the time; empty if the model names none.
+    #[serde(skip_serializing_if = "UnitLabels::is_empty")]
+    pub units: UnitLabels,
     /// Folder of the run; `None` if it is in memory.
     #[serde(serialize_with = "serial::path", skip_serializing_if = "Option::is_none")]
     pub out: Option<PathBuf>,
@@ -611,6 +627,8 @@ pub struct StoredSummary {
     pub state: IndexMap<String, NumberArray>,
     /// Drift of every invariant.
     pub drift: Option<Drifts>,
+    /// Labels of units by the names of arrays.
+    pub units: UnitLabels,
     /// Results of the model's measures.
     pub measures: Vec<Table>,
     /// Counts of evaluations, and time.

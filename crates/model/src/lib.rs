@@ -23,3 +23,4 @@ pub mod scales;
 pub mod syntax;
 pub mod templated;
 pub mod treatment;
+pub mod units;

@@ -32,6 +32,7 @@ function chartsPanel({ charts: choices }, buffer) {
 function explorerPanel({ title: heading, runs, presets }, buffer) {
   for (const run of runs) run.columns = new Map(run.columns.map(([name, array]) => [name, numbers(buffer, array)]));
   const names = [...new Set(runs.flatMap((run) => [...run.columns.keys()]))], time = names[0], motion = runs[0].motion;
+  const labelled = (name) => { const run = runs.find((run) => run.units && run.units[name]); return run ? `${name} (${run.units[name]})` : name; };
   const select = (label, list) => element("select", { "aria-label": label, onchange: () => draw() }, ...list.map((name) => element("option", { value: name, text: name })));
   const preset = element("select", { "aria-label": "Choice of axes", onchange: () => { use(presets[preset.value]); draw(); } }, ...presets.map((p, k) => element("option", { value: k, text: p.name })));
   const x = select("Horizontal axis", names), y = select("Vertical axis", names), by = select("Section: column", ["no section", ...names.slice(1)]);
@@ -64,7 +65,7 @@ function explorerPanel({ title: heading, runs, presets }, buffer) {
     levelLabel.hidden = !section;
     note.textContent = [section && `${found} points where ${by.value} passes ${level.value} upwards, by cubic interpolation.`, thinned && (section ? `Only between neighbours among the rows shown, of ${thinned.toLocaleString("en")} samples: a run that records less (--record) shows all.` : `Of ${thinned.toLocaleString("en")} rows those with the extremes of every column in every stretch are shown.`)].filter(Boolean).join(" ");
     view.show({
-      title, note: note.textContent, x: { label: x.value, log: false, time: motion && x.value === time && !section }, y: { label: y.value, log: false }, curves, levels: [],
+      title, note: note.textContent, x: { label: labelled(x.value), log: false, time: motion && x.value === time && !section }, y: { label: labelled(y.value), log: false }, curves, levels: [],
       equal: x.value !== time && !section && alike(x.value, y.value), times: !section && runs[0].columns.get(time), current, revision: title,
     });
   }

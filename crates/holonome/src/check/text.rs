@@ -81,6 +81,7 @@ impl Report {
             ),
             false => lines.push(listed("  invariants:", &names)),
         }
+        lines.extend(self.units_line());
         if self.explicit_time {
             lines.push(OF_TIME.to_string());
         }
@@ -120,6 +121,14 @@ impl Report {
             verbose = option("verbose")
         ));
         lines.into_iter().map(|line| line + "\n").collect()
+    }
+
+    /// Line on the units of what has one.
+    fn units_line(&self) -> Option<String> {
+        let of = self.units.iter().map(|(name, unit)| format!("{name} in {unit}"));
+        let of: Vec<String> = of.collect();
+        let of: Vec<&str> = of.iter().map(String::as_str).collect();
+        (!of.is_empty()).then(|| listed("  units:", &of))
     }
 
     fn title(&self) -> String {

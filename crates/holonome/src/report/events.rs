@@ -6,6 +6,7 @@ use crate::error::Error;
 use crate::store::StoredRun;
 use holonome_figures::numbers::{count, number};
 use holonome_figures::{Panel, Preset, Samples, Table};
+use std::collections::BTreeMap;
 
 /// Least number of events whose states are drawn.
 const FEW: usize = 3;
@@ -27,6 +28,8 @@ struct Recorded {
     t: Vec<f64>,
     /// Columns by their names, the time first, thinned to what is drawn.
     columns: Vec<(String, Vec<f64>)>,
+    /// Labels of their units.
+    units: BTreeMap<String, String>,
     presets: Vec<Preset>,
 }
 
@@ -60,6 +63,7 @@ impl Events {
             runs: vec![Samples {
                 name: of.name.clone(),
                 columns: of.columns.clone(),
+                units: of.units.clone(),
                 of: of.t.len(),
                 motion: false,
             }],
@@ -105,7 +109,8 @@ impl Recorded {
         let thinned =
             |(name, column): &(String, Vec<f64>)| (name.clone(), sampled::at(column, &kept));
         let columns = columns.iter().map(thinned).collect();
-        Ok(Recorded { name, t, columns, presets: pairs.presets() })
+        let (units, presets) = (samples.units.clone(), pairs.presets());
+        Ok(Recorded { name, t, columns, units, presets })
     }
 }
 

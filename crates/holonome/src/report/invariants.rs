@@ -2,8 +2,9 @@
 
 use super::sampled;
 use crate::error::Error;
+use crate::recording::TIME;
 use crate::store::StoredRun;
-use crate::summary::{Drift, Drifts, RunCost, StoredSummary, drift_rows};
+use crate::summary::{Drift, Drifts, RunCost, StoredSummary, UnitLabels, drift_rows};
 use holonome_figures::numbers::{count, small};
 use holonome_figures::{Axis, Chart, Curve, Level, Style, Table};
 use holonome_model::treatment::InvariantKind;
@@ -112,6 +113,10 @@ pub(super) fn charts(runs: &[DrawnRun]) -> Result<Vec<(String, Chart)>, Error> {
         }
     }
     charts.retain(|(_, chart)| !chart.curves.is_empty());
+    let unit = runs.first().and_then(|run| run.run.time_unit());
+    for (_, chart) in &mut charts {
+        chart.x.label = sampled::with_unit(TIME, unit);
+    }
     Ok(charts)
 }
 
@@ -203,8 +208,12 @@ fn finish<'i>(chart: &mut Chart, invariants: impl Iterator<Item = &'i Invariant>
 }
 
 /// Table of the drifts of one run or ensemble.
-pub(super) fn drift_table(invariants: &[Invariant]) -> Option<Table> {
-    let drifts: Vec<_> = invariants.iter().map(|i| (i.label.clone(), &i.drift)).collect();
+pub(super) fn drift_table(invariants: &[Invariant], units: &UnitLabels) -> Option<Table> {
+    let label = |i: &Invariant| match units.get(&i.array) {
+        Some(unit) => format!("{} in {unit}", i.label),
+        None => i.label.clone(),
+    };
+    let drifts: Vec<_> = invariants.iter().map(|i| (label(i), &i.drift)).collect();
     let rows = drift_rows("invariant", &drifts, 4);
     (rows.len() > 1).then(|| Table {
         title: "Drift of every invariant".to_string(),

@@ -191,13 +191,17 @@ fn of_columns(run: &StoredRun, axes: &Axes, from: Option<&StoredRun>) -> Result<
         y: if deviations { values.into_iter().map(f64::abs).collect() } else { values },
         bounds: Vec::new(),
     });
-    let label = axes.y.join(", ");
+    let unit = |name: &str| sampled::unit(run, name);
+    let first = axes.y.first().and_then(|name| unit(name));
+    let shared = first.filter(|first| axes.y.iter().all(|name| unit(name).as_ref() == Some(first)));
+    let label = sampled::with_unit(&axes.y.join(", "), shared.as_deref());
     let y = if deviations { Axis::log(label) } else { Axis::linear(label) };
     let equal = from.is_none()
         && x != "t"
         && !deviations
         && axes.y.iter().all(|name| stem(name) == stem(x));
-    let x = if x == "t" { Axis::time() } else { Axis::linear(x) };
+    let label = sampled::with_unit(x, unit(x).as_deref());
+    let x = if x == "t" { Axis { label, ..Axis::time() } } else { Axis::linear(label) };
     Ok(Chart { x, y, curves: curves.collect(), equal, ..Chart::default() })
 }
 

@@ -9,6 +9,7 @@ use super::scene::Scene;
 use super::{AGAIN, model_section, section};
 use crate::check::Report as Check;
 use crate::error::Error;
+use crate::recording::TIME;
 use crate::simulation::stored_problem;
 use crate::store::{Status, StoredRun};
 use crate::summary::StoredSummary;
@@ -64,6 +65,11 @@ impl Shown {
         };
         let events = Events::read(&run, &samples, numbers)?;
         Ok(Shown { name, run, summary, times, invariants, samples, motion, events, derived })
+    }
+
+    /// Label of an axis of time.
+    fn time_label(&self) -> String {
+        sampled::with_unit(TIME, self.run.time_unit())
     }
 
     fn attribute(&self, key: &str) -> &str {
@@ -272,7 +278,7 @@ fn multipliers(run: &Shown, title: String) -> Option<Chart> {
     (!curves.is_empty()).then(|| Chart {
         title,
         note,
-        x: Axis::time(),
+        x: Axis { label: run.time_label(), ..Axis::time() },
         y: Axis::linear("λ"),
         curves,
         ..Chart::default()
@@ -283,7 +289,7 @@ fn tables(runs: &[Shown]) -> Vec<Panel> {
     let summaries: Vec<&StoredSummary> = runs.iter().map(|run| &run.summary).collect();
     let mut tables = Vec::new();
     if let [run] = runs {
-        tables.extend(drift_table(&run.invariants));
+        tables.extend(drift_table(&run.invariants, &run.summary.units));
         let mut rows = cost_rows(&summaries);
         if !rows.is_empty() {
             rows.insert(0, vec!["cost".to_string(), String::new()]);

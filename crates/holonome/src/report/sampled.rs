@@ -1,6 +1,7 @@
 //! Columns of a stored run, thinned without losing any extreme.
 
 use crate::error::Error;
+use crate::recording::TIME;
 use crate::store::{ArrayLayout, RowReader, StoredRun};
 use holonome_figures::{Extremes, Samples};
 
@@ -52,6 +53,25 @@ pub(super) fn whole(
         columns.iter_mut().zip(rows.read(row)?).for_each(|(column, &number)| column.push(number));
     }
     Ok(columns)
+}
+
+/// Label of the unit of a column, if it is known.
+pub(super) fn unit(run: &StoredRun, column: &str) -> Option<String> {
+    if column == TIME {
+        return run.time_unit().map(String::from);
+    }
+    let is_its = |array: &ArrayLayout| {
+        let names = run.column_names(&array.name).unwrap_or_default();
+        names.iter().any(|name| name == column)
+    };
+    let arrays = run.arrays().into_iter();
+    let array = arrays.filter(|array| array.unit().is_some()).find(is_its)?;
+    array.unit().map(String::from)
+}
+
+/// Label of an axis, with a unit if there is one.
+pub(super) fn with_unit(label: &str, unit: Option<&str>) -> String {
+    unit.map_or(label.to_string(), |unit| format!("{label} ({unit})"))
 }
 
 /// Rows that are drawn of columns of one length, for about `numbers` numbers.
@@ -122,7 +142,12 @@ pub(super) fn samples(run: &StoredRun, name: &str, numbers: usize) -> Result<Sam
             .zip(numbers.read(row)?)
             .for_each(|((_, column), &number)| column.push(number));
     }
-    Ok(Samples { name: name.to_string(), columns: table, of: rows, motion: true })
+    let mut units = run.time_unit().map(|unit| (TIME.to_string(), unit.to_string()));
+    let of_columns = table[1..].iter().zip(&places).filter_map(|((name, _), (array, _))| {
+        Some((name.clone(), arrays[*array].unit()?.to_string()))
+    });
+    let units = units.take().into_iter().chain(of_columns).collect();
+    Ok(Samples { name: name.to_string(), columns: table, units, of: rows, motion: true })
 }
 
 /// A single number of each sample, as times and values, thinned to about `points` of them.

@@ -66,7 +66,7 @@ pub(super) fn page(run: &StoredRun, numbers: usize) -> Result<Page, Error> {
     let mut rows = cost_rows(&[&summary]);
     rows.insert(0, vec!["cost of all".to_string(), String::new()]);
     let cost = Table { title: "Cost".to_string(), rows, ..Table::default() };
-    let tables = drift_table(&invariants(summary.drift)).into_iter().chain([cost]);
+    let tables = drift_table(&invariants(summary.drift), &summary.units).into_iter().chain([cost]);
     page.sections.push(section(tables.map(Panel::Table).collect()));
     let again = command(run.attributes()).map(|command| (AGAIN.to_string(), command));
     let source = (format!("{model}.holo"), text("source"));
@@ -268,7 +268,7 @@ fn thinned(columns: &[Column], first: u64, numbers: usize) -> Samples {
     all.extend(
         columns.iter().map(|column| (column.name.clone(), sampled::at(&column.values, &kept))),
     );
-    Samples { name: String::new(), columns: all, of: rows, motion: false }
+    Samples { columns: all, of: rows, ..Samples::default() }
 }
 
 /// Initial axes: first the results over a varied quantity.

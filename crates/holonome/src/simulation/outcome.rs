@@ -63,6 +63,7 @@ impl Simulation {
             events: self.event_tables(),
             ended_by: None,
             cost: RunCost::new(&self.trajectory.state.cost, wall_seconds),
+            units: self.recorded.units.clone(),
             out,
             gain: self.gain_text.clone(),
             penalty: self.penalty.as_ref().map(|penalty| RunPenalty {

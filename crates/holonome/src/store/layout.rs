@@ -10,6 +10,8 @@ use std::sync::Arc;
 pub struct Layout {
     /// Times of all samples, first and last included.
     pub times: Vec<f64>,
+    /// Label of their unit, if it is known.
+    pub time_unit: Option<String>,
     /// Numbers of the trajectories of an ensemble: a row of an array then belongs to a trajectory,
     /// at all times. `None` for a single trajectory: a row is then a sample.
     pub trajectories: Option<Range<u64>>,
@@ -111,7 +113,29 @@ impl Layout {
     }
 }
 
+/// Attribute of an array for the label of its unit. Readers that follow the CF conventions would
+/// make lengths of time of a type of their own from numbers in `days`; those in `day` stay numbers.
+pub(crate) fn units_attribute(unit: &str) -> (String, Value) {
+    const LENGTHS_OF_TIME: [&str; 7] =
+        ["days", "hours", "minutes", "seconds", "milliseconds", "microseconds", "nanoseconds"];
+    let singular = unit.strip_suffix('s').filter(|_| LENGTHS_OF_TIME.contains(&unit));
+    (UNITS.to_string(), singular.unwrap_or(unit).into())
+}
+
+/// Label of a unit among the attributes of an array.
+pub(super) fn unit_among(attributes: &Map<String, Value>) -> Option<&str> {
+    attributes.get(UNITS)?.as_str()
+}
+
+/// Attribute of the CF conventions.
+const UNITS: &str = "units";
+
 impl ArrayLayout {
+    /// Label of its unit, if that is known.
+    pub fn unit(&self) -> Option<&str> {
+        unit_among(&self.attributes)
+    }
+
     /// True if this is its role in the model: `coordinate`, `observable`.
     pub fn has_role(&self, role: &str) -> bool {
         self.attributes.get("role").is_some_and(|own| own == role)

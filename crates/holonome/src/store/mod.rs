@@ -80,6 +80,7 @@ pub use error::StoreError;
 pub use export::{FORMATS, Format};
 pub(crate) use files::replace;
 pub(crate) use groups::{Group, GroupArray};
+pub(crate) use layout::units_attribute;
 pub use layout::{ArrayLayout, Dimension, Label, Layout, Role};
 pub use progress::{Checkpoint, Status};
 pub use reader::{RowReader, StoredRun};

@@ -3,7 +3,7 @@
 use super::chunks::{self, ChunkReader};
 use super::error::StoreError;
 use super::files;
-use super::layout::{ArrayLayout, Dimension, Label, Role};
+use super::layout::{ArrayLayout, Dimension, Label, Role, unit_among};
 use super::progress::{self, Status, StoredProgress};
 use super::schema::{Axis, Grid, GridAxis, Schema, Series};
 use super::zarr;
@@ -138,6 +138,11 @@ impl StoredRun {
     pub fn states(&self) -> usize {
         let times = if self.schema.trajectories.is_some() { self.schema.time.grid.rows } else { 1 };
         self.samples() * times
+    }
+
+    /// Label of the unit of the time, if it is known.
+    pub fn time_unit(&self) -> Option<&str> {
+        unit_among(&self.schema.time.attributes)
     }
 
     /// Number of samples of the whole run, or of trajectories of the ensemble.

@@ -3,7 +3,7 @@
 
 use super::blocks::Blocks;
 use super::error::StoreError;
-use super::layout::{Dimension, Label, Layout, Role};
+use super::layout::{Dimension, Label, Layout, Role, units_attribute};
 use super::names::ClaimedNames;
 use serde_json::{Map, Value};
 use std::collections::HashSet;
@@ -209,7 +209,7 @@ impl Schema {
             name: "t".to_string(),
             stored: names.claim("time"),
             description: "time of the sample".to_string(),
-            attributes: Map::new(),
+            attributes: layout.time_unit.iter().map(|unit| units_attribute(unit)).collect(),
             timed: true,
             axes: Vec::new(),
             grid: Grid::new(samples, Vec::new()),

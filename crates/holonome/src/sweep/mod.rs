@@ -33,7 +33,10 @@ use crate::measure::Table;
 use crate::options::{RunOptions, Settings, SweepOptions};
 use crate::policy::LONGEST_LANE_STEP;
 use crate::problem::Problem;
-use crate::recording::{Place, RecordedArray, RunMeasure, members_of_family, own_dimensions};
+use crate::recording::{
+    Place, RecordedArray, RunMeasure, TIME, UnitLabels, deviation, members_of_family,
+    own_dimensions,
+};
 use crate::serial;
 use crate::simulation::{
     OF_MODELS, Parameters, Resumed, Simulation, Trajectory, failed_names, open_run,
@@ -41,7 +44,9 @@ use crate::simulation::{
 };
 use crate::starts::Starts;
 use crate::step::{Program, Start};
-use crate::store::{ArrayLayout, Dimension, EnsembleStore, Group, Layout, Status, read_values};
+use crate::store::{
+    ArrayLayout, Dimension, EnsembleStore, Group, Layout, Status, read_values, units_attribute,
+};
 use crate::summary::{self, Drift, Drifts, Ending, Relative, RunCost, is_varying, large_drifts};
 use batch::{EVENT_ARRAYS, EventCount};
 use holonome_integrate::averages::{Mean, Moments};
@@ -117,6 +122,9 @@ pub struct SweepSummary {
     pub cost: RunCost,
     /// Number of trajectories that ended early.
     pub failed: u64,
+    /// Labels of units by the names of arrays, `t` for the time; empty if the model names none.
+    #[serde(skip_serializing_if = "UnitLabels::is_empty")]
+    pub units: UnitLabels,
     /// Folder of the ensemble; `None` if it is in memory.
     #[serde(serialize_with = "serial::path", skip_serializing_if = "Option::is_none")]
     pub out: Option<PathBuf>,
@@ -753,6 +761,22 @@ impl Sweep {
             once(name.clone(), format!("{written} along the trajectory"), own.clone());
             once(format!("{name}_error"), format!("standard error of {written}"), own);
         }
+        // Deviations and ends of trajectories.
+        for array in layout.arrays.iter_mut().filter(|array| array.once) {
+            let of = match (&*array.name, array.name.strip_prefix("drift_")) {
+                ("end", _) => Some(TIME.to_string()),
+                (_, Some(name)) => {
+                    let is_its = |group: &&InvariantGroup| {
+                        gain_name(&group.name, group.kind).replace(' ', "_") == name
+                    };
+                    let group = simulation.groups.iter().find(is_its);
+                    group.map(|group| deviation(&group.name, group.kind))
+                }
+                _ => None,
+            };
+            let unit = of.and_then(|of| simulation.recorded.units.get(&of));
+            array.attributes.extend(unit.map(|unit| units_attribute(unit)));
+        }
         if records_nothing(&simulation.options) {
             layout.arrays.clear();
             layout.dimensions.clear();
@@ -890,6 +914,7 @@ impl Sweep {
             failures: tally.failures.iter().cloned().map(failure).collect(),
             missing: 0,
             warnings,
+            units: simulation.recorded.units.clone(),
             out,
             interrupted,
         }

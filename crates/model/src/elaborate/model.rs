@@ -16,6 +16,7 @@ use crate::functional::Functional;
 use crate::poisson::Poisson;
 use crate::syntax::ast::Name;
 use crate::syntax::span::Span;
+use crate::units::Units;
 use start::{Moving, Start};
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -462,6 +463,8 @@ pub struct Model {
     pub knots: Vec<Knots>,
     /// Options of runs that the model suggests.
     pub run: Vec<RunDefault>,
+    /// Words for the units of length, mass and time, if the model has any.
+    pub units: Option<Arc<Units>>,
     /// Sizes, for reports.
     pub sizes: Vec<(String, i64)>,
     /// True if H depends on t.

@@ -43,7 +43,7 @@ pub struct Statement {
     /// and the numbers of a statistic; behind an equation, what an event sets and to which value, in
     /// turn. Without an initial value there are none.
     pub values: Vec<Expr>,
-    /// Its words: `rising`, `stop`.
+    /// Its words: `rising`, `stop`, or those for units.
     pub words: Vec<Name>,
     /// Its clauses: the word and the value of each.
     pub clauses: Vec<(&'static str, Expr)>,

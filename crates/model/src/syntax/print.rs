@@ -97,6 +97,7 @@ fn dump_statement(statement: &Statement, text: &mut String) {
                     None => text.push_str(&format!(" = {}", statement.reference.text)),
                 }
             }
+            StatementPart::Units => text.push_str(&format!(" {}", joined(&statement.words))),
             StatementPart::Path(_) => text.push_str(&format!(" \"{}\"", statement.reference.text)),
         }
     }

@@ -48,6 +48,8 @@ pub enum StatementPart {
     Path(&'static str),
     /// `OPTION = EXPR`, or `method = TEXT` up to the end of the line.
     Setting,
+    /// `LENGTH, MASS, TIME`: words for units.
+    Units,
 }
 
 /// Meaning of the name that a statement declares.
@@ -152,6 +154,8 @@ statements! {
         [Path("an included file")], Nothing, ["import", "use", "using", "require"];
     Run "run" "run OPTION = VALUE",
         [Setting], Nothing, ["option", "options", "simulate", "solve", "integrate"];
+    Unit "unit" "unit LENGTH, MASS, TIME",
+        [Units], Nothing, ["units"];
     Derivative "" "NAME' = EXPR",
         [State, Indices("the state"), Prime, Value], Nothing, [];
 }
@@ -167,6 +171,11 @@ impl StatementRow {
     /// Row of the statement that begins with `word`.
     pub fn of(word: &str) -> Option<&'static StatementRow> {
         STATEMENTS.iter().find(|row| row.word == word && !word.is_empty())
+    }
+
+    /// True if its word may be the name of a quantity as well, as `unit` of a constraint.
+    pub(super) fn has_free_word(&self) -> bool {
+        self.parts == [Units]
     }
 
     /// True if indices follow the coordinate, as they do not follow that of a momentum.

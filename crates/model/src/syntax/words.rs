@@ -32,9 +32,9 @@ pub fn statement_words() -> impl Iterator<Item = &'static str> {
     STATEMENTS.iter().map(|row| row.word).filter(|word| !word.is_empty())
 }
 
-/// True if a statement begins with this word.
+/// True for a word that is kept for statements: one begins with it, and no name is.
 pub fn is_statement_word(word: &str) -> bool {
-    StatementRow::of(word).is_some()
+    StatementRow::of(word).is_some_and(|row| !row.has_free_word())
 }
 
 /// True for a word that stands for degrees behind a number.

@@ -234,6 +234,7 @@ impl Elaborator<'_> {
             measures: measures.into_iter().collect::<Option<_>>()?,
             events: events.into_iter().collect::<Option<_>>()?,
             run: run.into_iter().collect::<Option<_>>()?,
+            units: formulas.units.clone().map(Arc::new),
             knots: self.known_knots(),
             sizes: self.known_sizes(),
             explicit_time: formulas.hamiltonian.as_ref().is_some_and(moves),

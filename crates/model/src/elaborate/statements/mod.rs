@@ -19,6 +19,7 @@ mod rolling;
 mod run;
 mod symmetry;
 mod tables;
+mod units;
 
 use crate::elaborate::expression::index_set::IndexSet;
 use crate::elaborate::expression::{Draw, Ex};
@@ -27,6 +28,7 @@ use crate::elaborate::{CheckedFormula, Elaborator};
 use crate::syntax::ast::Name;
 use crate::syntax::diagnostic::Severity;
 use crate::syntax::statements::StatementKind;
+use crate::units::Units;
 
 /// Checked formulas of a file.
 #[derive(Default)]
@@ -49,6 +51,7 @@ struct CheckedFormulas {
     measures: Vec<CheckedMeasure>,
     events: Vec<CheckedEvent>,
     run: Vec<CheckedDefault>,
+    units: Option<Units>,
 }
 
 /// Right-hand side of a state's equation of motion.
@@ -157,6 +160,7 @@ impl Elaborator<'_> {
                 formulas.events.extend(self.event(number))
             }
             StatementKind::Run => formulas.run.extend(self.run_default(number)),
+            StatementKind::Unit => formulas.units = self.units(number),
             StatementKind::Let
                 if statement.parameters.is_empty() && self.declares(&statement.name) =>
             {

@@ -10,6 +10,9 @@ use super::{Parsed, Parser, ReportedMistake};
 /// Option whose value is a name with signs of its own: `corrected:rk4`.
 const METHOD: &str = "method";
 
+/// Help for malformed units.
+const UNITS: &str = "name the units of length, mass and time, such as `unit m, kg, s`; those of other quantities follow";
+
 impl Parser<'_> {
     /// Reads the name that the statement declares.
     pub(super) fn name_declared(&mut self) -> Parsed<Name> {
@@ -432,6 +435,36 @@ impl Parser<'_> {
         let text = self.text(span).trim_matches('"').to_string();
         statement.reference = Name { text, span };
         Ok(())
+    }
+
+    /// Reads `LENGTH, MASS, TIME`. These are labels, so that any words serve, `min` and `in` too.
+    pub(super) fn units(&mut self) -> Parsed<Vec<Name>> {
+        let mut words = Vec::new();
+        loop {
+            if !self.kind().is_word() {
+                let message = format!("a unit is a word, and here is {}", self.found());
+                let finding = Diagnostic::error(message, self.span(), "expected a word");
+                return self.fail(finding.help(UNITS));
+            }
+            words.push(self.take_name());
+            if self.eat(TokenKind::Comma).is_none() {
+                break;
+            }
+        }
+        if self.kind() != TokenKind::End {
+            let message = format!("a unit is one word, and {} follows", self.found());
+            return self.fail(Diagnostic::error(message, self.span(), "not read").help(UNITS));
+        }
+        if words.len() != 3 {
+            let (count, few) = (words.len(), words.len() < 3);
+            let message = match few {
+                true => format!("{count} of three units: those of length, mass and time"),
+                false => format!("{count} units in place of three, of length, mass and time"),
+            };
+            let span = words[0].span.to(words[count - 1].span);
+            return self.fail(Diagnostic::error(message, span, "three words").help(UNITS));
+        }
+        Ok(words)
     }
 
     /// Refuses a statement that ends where its expression should begin.

@@ -51,6 +51,7 @@ impl Parser<'_> {
             StatementPart::Action => self.action(statement)?,
             StatementPart::Path(owner) => statement.reference = self.path(owner)?,
             StatementPart::Setting => self.setting(statement)?,
+            StatementPart::Units => statement.words = self.units()?,
         }
         Ok(())
     }
@@ -63,13 +64,16 @@ impl Parser<'_> {
         if self.kind() != TokenKind::Name {
             return self.no_statement();
         }
-        if let Some(row) = StatementRow::of(word) {
+        let row = StatementRow::of(word);
+        let may_be_state = row.is_none_or(StatementRow::has_free_word);
+        let primed = next == TokenKind::Prime
+            || next == TokenKind::OpenSquare && self.is_indexed_derivative();
+        if may_be_state && primed {
+            return Ok(StatementKind::Derivative.row());
+        }
+        if let Some(row) = row {
             self.advance();
             return Ok(row);
-        }
-        if next == TokenKind::Prime || next == TokenKind::OpenSquare && self.is_indexed_derivative()
-        {
-            return Ok(StatementKind::Derivative.row());
         }
         let assigns = matches!(next, TokenKind::Equals | TokenKind::Colon);
         let follows = |row: &&StatementRow| {
