@@ -13,8 +13,9 @@ pub use stretches::{Entries, Stretch, Stretches};
 
 use crate::graph::aligned::Aligned;
 use crate::graph::interpret::{Backend, Interpreter, Kernel};
+use crate::graph::op::Binary;
 use crate::graph::tape::Tape;
-use crate::graph::{Graph, Input, Node};
+use crate::graph::{Expression, Graph, Input, Node};
 use crate::syntax::span::Span;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
@@ -136,22 +137,54 @@ impl Term {
         self.pairs.as_ref().map_or(self.rows(), |pairs| pairs.which.pairs())
     }
 
+    /// Parameter that is 0 in a row and by which an operation divides, if there is one.
+    fn divisor(&self, operation: Node, row: Entries, parameters: &[f64]) -> Option<Divisor> {
+        let Expression::Binary(Binary::Div, above, below) = self.graph.expression(operation) else {
+            return None;
+        };
+        let entries = |node: Node, wanted: Source| {
+            let nodes = self.graph.reachable(&[node]).into_iter();
+            let slots = nodes.filter_map(move |node| match self.graph.expression(node) {
+                Expression::Input(Input::Slot(k)) if self.slots[k as usize] == wanted => Some(k),
+                _ => None,
+            });
+            slots.map(move |k| row.at(k as usize))
+        };
+        let parameter =
+            entries(below, Source::Parameter).find(|&entry| parameters[entry as usize] == 0.0)?;
+        Some(Divisor { parameter, over: entries(above, Source::State).collect() })
+    }
+
     /// Slots that each component reads.
     fn slots_of_roots(&self) -> Vec<Vec<usize>> {
         let slots = |root: &Node| {
             let inputs =
                 self.graph.reachable(&[*root]).into_iter().map(|node| self.graph.expression(node));
             let slot = |e| {
-                if let crate::graph::Expression::Input(Input::Slot(k)) = e {
-                    Some(k as usize)
-                } else {
-                    None
-                }
+                if let Expression::Input(Input::Slot(k)) = e { Some(k as usize) } else { None }
             };
             inputs.filter_map(slot).collect()
         };
         self.roots.iter().map(slots).collect()
     }
+}
+
+/// Operation that has no finite value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NotFinite {
+    /// Its place in the text.
+    pub span: Span,
+    /// The parameter that makes it so, if it divides by one that is 0.
+    pub divisor: Option<Divisor>,
+}
+
+/// Parameter that is 0, of a quotient.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Divisor {
+    /// Its place among the parameter values.
+    pub parameter: u32,
+    /// Components of the state that are divided by it.
+    pub over: Vec<u32>,
 }
 
 /// A compiled template: a kernel whose state is the slots.
@@ -371,15 +404,15 @@ impl Functional {
         }
     }
 
-    /// Place in the text of the operation from which on values at (t, x) are not finite, or with
-    /// `differentiated` the derivatives by the state; `None` if all are finite.
+    /// Operation from which on values at (t, x) are not finite, or with `differentiated` the
+    /// derivatives by the state; `None` if all are finite.
     pub fn not_finite_at(
         &self,
         t: f64,
         x: &[f64],
         parameters: &[f64],
         differentiated: bool,
-    ) -> Option<Span> {
+    ) -> Option<NotFinite> {
         self.terms.iter().find_map(|term| {
             let mut graph = term.graph.clone();
             // Operations with what each contributes, in the order in which numbers are passed on.
@@ -398,10 +431,13 @@ impl Functional {
             term.each_row(&mut |row| {
                 if found.is_none() {
                     let values = template.row(term, row, t, x, parameters, &mut work);
-                    found = values.iter().position(|value| !value.is_finite());
+                    let at = values.iter().position(|value| !value.is_finite());
+                    found = at.map(|at| (at, term.divisor(contributions[at].0, row, parameters)));
                 }
             });
-            term.spans.get(contributions[found?].0.index()).copied()
+            let (at, divisor) = found?;
+            let span = term.spans.get(contributions[at].0.index()).copied();
+            Some(NotFinite { span: span?, divisor })
         })
     }
 

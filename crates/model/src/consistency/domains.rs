@@ -2,12 +2,11 @@
 
 use super::places;
 use crate::elaborate::expression::FOLLOWING;
-use crate::elaborate::model::{Dynamics, Model, Quantity};
-use crate::functional::Functional;
+use crate::elaborate::model::{Dynamics, Model, Parameter, Quantity};
+use crate::functional::{Divisor, Functional, NotFinite};
 use crate::graph::interpret::Backend;
 use crate::rows::RowProgram;
 use crate::syntax::diagnostic::Diagnostic;
-use crate::syntax::span::Span;
 
 /// Reports the formulas of a model that are not finite at its initial state; for an observable that
 /// is a warning.
@@ -24,15 +23,12 @@ pub(super) fn finite_values(model: &Model, backend: &dyn Backend, out: &mut Vec<
     if let Some((h, span)) = model.hamiltonian() {
         let value = evaluated(h)[0];
         if !value.is_finite() {
-            let span = not_finite_at(model, h, false).unwrap_or(span);
-            out.push(
-                Diagnostic::error(
-                    format!("H is {value} at the initial state: not a finite number"),
-                    span,
-                    "cannot be evaluated there",
-                )
-                .help("look for a division by zero, or a root or logarithm of a negative number"),
-            );
+            let found = not_finite_at(model, h, false);
+            let divisor = found.as_ref().and_then(|found| found.divisor.as_ref());
+            let (reason, help) = reason(model, divisor);
+            let message = format!("H is {value} at the initial state: not a finite number{reason}");
+            let span = found.as_ref().map_or(span, |found| found.span);
+            out.push(Diagnostic::error(message, span, "cannot be evaluated there").help(help));
         }
     }
     let measured: Vec<&Quantity> = model.measures.iter().map(|measure| &measure.quantity).collect();
@@ -71,6 +67,31 @@ pub(super) fn finite_values(model: &Model, backend: &dyn Backend, out: &mut Vec<
     }
 }
 
+/// Words on a parameter by which H divides although it is 0, and the remedy.
+fn reason(model: &Model, divisor: Option<&Divisor>) -> (String, &'static str) {
+    let named = divisor.and_then(|divisor| {
+        let place = divisor.parameter as usize;
+        let is_its = |p: &&Parameter| (p.first..p.first + p.family.len()).contains(&place);
+        let parameter = model.parameters.iter().find(is_its)?;
+        let moves = |component: &u32| *component as usize >= model.degrees();
+        let is_mass = model.degrees() > 0 && divisor.over.iter().any(moves);
+        Some((parameter.family.component_name(place - parameter.first), is_mass))
+    });
+    match named {
+        Some((name, true)) => (
+            format!(", as it divides momenta by {name}, which is 0"),
+            "a body without mass that others pull is a test body: in H its momentum has the mass 1, and its acceleration is a `force` (see Test bodies in the guide to the language); or give it a mass that is small beside the others",
+        ),
+        Some((name, false)) => {
+            (format!(", as it divides by {name}, which is 0"), "give the parameter another value")
+        }
+        None => (
+            String::new(),
+            "look for a division by zero, or a root or logarithm of a negative number",
+        ),
+    }
+}
+
 /// Reports the first component of the field at the initial state that is not finite.
 pub(super) fn field_is_finite(model: &Model, values: &[f64], out: &mut Vec<Diagnostic>) {
     if let Some(at) = values.iter().position(|v| !v.is_finite()) {
@@ -89,7 +110,7 @@ pub(super) fn field_is_finite(model: &Model, values: &[f64], out: &mut Vec<Diagn
         };
         let of_constraint =
             || model.constraints.iter().find_map(|q| not_finite_at(model, &q.functional, true));
-        let diagnostic = match culprit.or_else(of_constraint) {
+        let diagnostic = match culprit.or_else(of_constraint).map(|found| found.span) {
             Some(span) if model.is_hamiltonian() => {
                 Diagnostic::error(message, span, "has no finite derivative there")
                     .related(variable.rate_span, "cannot start moving")
@@ -103,8 +124,12 @@ pub(super) fn field_is_finite(model: &Model, values: &[f64], out: &mut Vec<Diagn
     }
 }
 
-/// Place of the operation that has no finite value, or no finite derivative, at the initial state.
-fn not_finite_at(model: &Model, functional: &Functional, differentiated: bool) -> Option<Span> {
+/// Operation that has no finite value, or no finite derivative, at the initial state.
+fn not_finite_at(
+    model: &Model,
+    functional: &Functional,
+    differentiated: bool,
+) -> Option<NotFinite> {
     functional.not_finite_at(model.t0, &model.initial, &model.parameter_values, differentiated)
 }
 
