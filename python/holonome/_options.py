@@ -64,6 +64,9 @@ class SharedOptions(TypedDict, total=False):
     """True to run with gains that are refused as unstable."""
     landing: bool
     """True if adaptive steps end at the switching surfaces of the field; true by default."""
+    singular: str
+    """What the run does where its motion goes through a singular configuration of the constraints:
+    ``"stop"`` (the default) or ``"continue"``, along the branch of the momentum."""
     error: bool
     """True to measure the orbit's error by a second run."""
     interpolant: bool

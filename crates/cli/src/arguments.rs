@@ -9,8 +9,8 @@ use holonome::method::Method;
 use holonome::store::{FORMATS, Format};
 use holonome::sweep::Share;
 use holonome::{
-    CompareOptions, Error, Gains, Metric, PenaltyStrength, RunOptions, Settings, StepSize,
-    SweepOptions, Thermostat, constant, each, left_to_model, until_event,
+    CompareOptions, Error, Gains, Metric, PenaltyStrength, RunOptions, Settings, Singular,
+    StepSize, SweepOptions, Thermostat, constant, each, left_to_model, until_event,
 };
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -316,6 +316,11 @@ pub struct IntegrationArguments {
     /// abs changes, rather than end there
     #[arg(long, help_heading = METHOD)]
     pub no_landing: bool,
+    /// Where the motion goes through a singular configuration of the constraints, as a linkage laid
+    /// flat: stop with its time, or continue along the branch of the momentum [default: the model's,
+    /// or stop]
+    #[arg(long, value_name = "continue|stop", help_heading = METHOD, value_enum, hide_possible_values = true)]
+    pub singular: Option<SingularName>,
     /// Maximum number of steps, rejected ones included [default: no limit]
     #[arg(long, value_name = "N", help_heading = METHOD, allow_hyphen_values = true)]
     pub max_steps: Option<u64>,
@@ -371,6 +376,13 @@ pub enum MetricName {
     Euclidean,
 }
 
+/// Reaction to a singular configuration.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum SingularName {
+    Continue,
+    Stop,
+}
+
 /// Number of cores that are used.
 #[derive(Args)]
 pub struct ThreadArguments {
@@ -416,6 +428,7 @@ impl IntegrationArguments {
             ("until", self.until.is_some()),
             ("max_step", self.max_step.is_some()),
             ("max_steps", self.max_steps.is_some()),
+            ("singular", self.singular.is_some()),
             ("every", self.every.is_some()),
             ("samples", self.samples.is_some()),
         ];
@@ -445,6 +458,10 @@ impl IntegrationArguments {
             beta: self.beta,
             allow_unstable: self.allow_unstable,
             landing: !self.no_landing,
+            singular: match self.singular {
+                Some(SingularName::Continue) => Singular::Continue,
+                Some(SingularName::Stop) | None => Singular::Stop,
+            },
             ..RunOptions::default()
         })
     }

@@ -39,6 +39,27 @@ fn options_of_a_model_are_those_of_the_command_line() {
     assert_eq!((sweep["method"].clone(), sweep["t"].clone()), (own.0, own.2));
 }
 
+/// An option that is a word, and one of a command line that counts instead.
+#[test]
+fn a_model_may_go_on_through_singular_configurations() {
+    let folder = Folder::new();
+    let eight = "coordinate q : R^2 = (1, 0)\nmomentum p of q = (0, 1)\nhamiltonian dot(p, p)/2\n\
+        constraint c : (q.x^2 + q.y^2)^2 = q.x^2 - q.y^2\nrun until = 2\n";
+    folder.write("stop.holo", eight).write("on.holo", format!("{eight}run singular = continue\n"));
+    let stopped = folder.run("run stop.holo");
+    assert_eq!(stopped.code, Some(1), "{stopped:?}");
+    for said in ["singular configuration at t = 1.311", "gradient of c", "--singular continue"] {
+        assert!(stopped.stderr.contains(said), "{stopped:?}");
+    }
+    let on = folder.run("run on.holo").ok();
+    assert!(on.stderr.contains("along the branch of its momentum"), "{on:?}");
+    assert_eq!(folder.run("run on.holo --singular stop").code, Some(1));
+    folder.run("run stop.holo --singular continue").ok();
+    folder.write("bad.holo", format!("{eight}run singular = perhaps\n"));
+    folder.run("check bad.holo").refused(&["'perhaps'", "stop or continue", "bad.holo:6"]);
+    folder.run("run stop.holo --singular perhaps").refused(&["--singular", "continue"]);
+}
+
 /// Options are those of all trajectories.
 #[test]
 fn an_option_that_differs_between_trajectories_is_refused() {

@@ -25,18 +25,21 @@ enum Put {
     Number(fn(&mut RunOptions, f64)),
     /// A number above 0.
     Positive(fn(&mut RunOptions, f64)),
+    /// A word, or the message about one that the option does not have.
+    Word(fn(&mut RunOptions, &str) -> Result<(), String>),
     /// An integer that is at least this one.
     Count(u64, fn(&mut RunOptions, u64)),
 }
 
 /// The options that a model may suggest.
-const SUGGESTED: [Suggested; 12] = [
+const SUGGESTED: [Suggested; 13] = [
     Suggested { name: "method", put: Put::Method },
     Suggested { name: "step", put: Put::Positive(|run, h| run.step = StepSize::Fixed(h)) },
     Suggested { name: "rtol", put: Put::Positive(|run, rtol| put_tolerance(run, rtol, true)) },
     Suggested { name: "atol", put: Put::Positive(|run, atol| put_tolerance(run, atol, false)) },
     Suggested { name: "max_step", put: Put::Positive(|run, h| run.max_step = Some(h)) },
     Suggested { name: "max_steps", put: Put::Count(1, |run, count| run.max_steps = Some(count)) },
+    Suggested { name: "singular", put: Put::Word(put_singular) },
     Suggested { name: "from", put: Put::Start },
     Suggested { name: "until", put: Put::Number(|run, t| run.until = t) },
     Suggested { name: "every", put: Put::Positive(|run, dt| run.every = Some(dt)) },
@@ -54,6 +57,11 @@ const EXCLUSIVE: [(&str, &str); 5] =
 
 fn exclude(a: &str, b: &str) -> bool {
     EXCLUSIVE.contains(&(a, b)) || EXCLUSIVE.contains(&(b, a))
+}
+
+fn put_singular(run: &mut RunOptions, word: &str) -> Result<(), String> {
+    run.singular = word.parse()?;
+    Ok(())
 }
 
 fn put_tolerance(run: &mut RunOptions, tolerance: f64, relative: bool) {
@@ -99,6 +107,10 @@ pub(crate) fn examined(model: &Model) -> Vec<Diagnostic> {
 /// Finding on a value that its option cannot have.
 fn misfit(put: &Put, RunDefault { name, value }: &RunDefault) -> Option<Diagnostic> {
     let (number, span) = match (value, put) {
+        (DefaultValue::Text(text), Put::Word(put)) => {
+            let reason = put(&mut RunOptions::default(), &text.text).err()?;
+            return Some(Diagnostic::error(reason, text.span, "no such word"));
+        }
         (DefaultValue::Text(text), _) => {
             let reason = Method::named(&text.text).err()?;
             return Some(Diagnostic::error(reason.to_string(), text.span, "no method"));
@@ -106,8 +118,10 @@ fn misfit(put: &Put, RunDefault { name, value }: &RunDefault) -> Option<Diagnost
         (DefaultValue::Number(number, span, _), _) => (*number, *span),
     };
     let range = match *put {
-        Put::Method | Put::Start | Put::Number(_) if number.is_finite() => return None,
-        Put::Method | Put::Start | Put::Number(_) => "finite".to_string(),
+        Put::Method | Put::Start | Put::Number(_) | Put::Word(_) if number.is_finite() => {
+            return None;
+        }
+        Put::Method | Put::Start | Put::Number(_) | Put::Word(_) => "finite".to_string(),
         Put::Positive(_) if number > 0.0 && number.is_finite() => return None,
         Put::Positive(_) => "positive and finite".to_string(),
         Put::Count(least, _) if counted(number).is_some_and(|n| n >= least) => return None,
@@ -150,6 +164,9 @@ impl RunOptions {
             };
             match (put, value) {
                 (Put::Method, DefaultValue::Text(text)) => self.method = text.text.parse()?,
+                (Put::Word(put), DefaultValue::Text(text)) => {
+                    put(&mut self, &text.text).map_err(Error::option)?
+                }
                 (Put::Number(put) | Put::Positive(put), DefaultValue::Number(number, ..)) => {
                     put(&mut self, *number)
                 }

@@ -92,7 +92,7 @@ pub use arrays::{Array, Arrays};
 pub use events::EventTable;
 pub use footprint::Footprint;
 pub use holonome_integrate::observer::Control;
-pub use holonome_integrate::plan::Metric;
+pub use holonome_integrate::plan::{Metric, Singular};
 pub use interpolant::Interpolant;
 pub use monitored::Monitored;
 pub use options::{

@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use holonome_integrate::method::{Method, MethodTreatment, Scheme};
-use holonome_integrate::plan::Metric;
+use holonome_integrate::plan::{Metric, Singular};
 use holonome_words::option;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -238,6 +238,9 @@ pub struct RunOptions {
     /// `--no-landing` if false: whether adaptive steps end at switching surfaces of the field.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub landing: bool,
+    /// What the run does where its motion goes through a singular configuration of its constraints.
+    #[serde(default, skip_serializing_if = "Singular::is_default")]
+    pub singular: Singular,
     /// Measure the orbit's error by a second run, or by two more runs with equal steps.
     #[serde(default)]
     pub error: bool,
@@ -340,6 +343,7 @@ impl Default for RunOptions {
             fixman: None,
             allow_unstable: false,
             landing: true,
+            singular: Singular::default(),
             error: false,
             interpolant: false,
             open: Vec::new(),

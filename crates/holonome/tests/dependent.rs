@@ -66,8 +66,8 @@ fn a_configuration_that_a_step_goes_through_is_seen() {
             let problem =
                 Problem::from_text("linkage", &linkage(ground), &BTreeMap::new(), &settings)
                     .unwrap();
-            let run = run(problem, options(&format!("--until 3 --method {method}")))
-                .unwrap_or_else(|e| panic!("{e}"));
+            let continued = format!("--until 3 --singular continue --method {method}");
+            let run = run(problem, options(&continued)).unwrap_or_else(|e| panic!("{e}"));
             let said = run
                 .summary
                 .warnings
@@ -104,7 +104,8 @@ fn a_gradient_that_vanishes_is_seen() {
         ["corrected:dop853", "projection:tsit5", "corrected:rk4 --step 0.01", "rattle --step 0.01"];
     for (text, time) in [(eight, 5.244_115_108_584_24 / 4.0), (cross, 1.0)] {
         for method in methods {
-            let said = match end(text, &format!("--until 2 --method {method}")) {
+            let continued = format!("--until 2 --singular continue --method {method}");
+            let said = match end(text, &continued) {
                 Ok((warnings, _)) => warnings.join("; "),
                 Err(error) => error.to_string(),
             };
@@ -185,4 +186,74 @@ fn light_rods_are_no_reason_for_alarm() {
         assert!(alarm.is_none(), "{method}: {alarm:?}");
         assert!(((x[3] * x[3] + x[4] * x[4]).sqrt() - 2.0).abs() < 1e-8, "{x:?}");
     }
+}
+
+/// A parallelogram, which its motion lays flat at t = π/2 and every π from there on; with another
+/// ground it comes near and turns around.
+fn parallelogram(ground: f64) -> Problem {
+    let text = format!(
+        "parameter g = {ground}\ncoordinate a : R^2 = (0, 1)\ncoordinate b : R^2 = (g, 1)\n\
+         momentum p of a = (1, 0)\nmomentum r of b = (1, 0)\n\
+         hamiltonian dot(p, p)/2 + dot(r, r)/2\nconstraint crank : dot(a, a) = 1\n\
+         constraint rocker : dot(b - (g, 0), b - (g, 0)) = 1\n\
+         constraint coupler : dot(b - a, b - a) = 4\n"
+    );
+    let settings = Settings { project_initial: true, ..Settings::default() };
+    Problem::from_text("parallelogram", &text, &BTreeMap::new(), &settings).unwrap()
+}
+
+const METHODS: [&str; 6] = [
+    "corrected:dop853",
+    "corrected:tsit5",
+    "projection:rk4 --step 0.05",
+    "rattle --step 0.01",
+    "rattle --step 0.1",
+    "shake --step 0.01",
+];
+
+/// A run ends at a singular configuration, unless it is asked to go on: then it keeps its branch,
+/// b = a + (2, 0), and says how often it went through.
+#[test]
+fn a_run_stops_at_a_singular_configuration_or_keeps_its_branch() {
+    for method in METHODS {
+        let of = |singular: &str| format!("--until 8 --method {method}{singular}");
+        let Err(Error::Failed { failure, .. }) = run(parallelogram(2.0), options(&of(""))) else {
+            panic!("{method} goes on")
+        };
+        assert_eq!(failure.kind(), "singular-configuration", "{method}: {failure}");
+        let t = failure.t().unwrap();
+        assert!((t - std::f64::consts::FRAC_PI_2).abs() < 3e-3, "{method}: {failure}");
+        assert!(failure.to_string().contains("coupler says what others say"), "{failure}");
+        let run = run(parallelogram(2.0), options(&of(" --singular continue")))
+            .unwrap_or_else(|e| panic!("{method}: {e}"));
+        let [a, b] = [&run.state()[..2], &run.state()[2..4]];
+        let near = 1e-9;
+        assert!((b[0] - a[0] - 2.0).abs() < near && (b[1] - a[1]).abs() < near, "{method}");
+        let said = run.summary.warnings.join("; ");
+        assert!(said.contains("along the branch of its momentum"), "{method}: {said}");
+        let adaptive = method.starts_with("corrected");
+        assert!(said.contains("configuration 3 times") || adaptive, "{method}: {said}");
+    }
+}
+
+/// A linkage that turns around before it is flat is no singular one, as near as it comes; nor is one
+/// that is flat where the run ends.
+#[test]
+fn what_misses_a_singular_configuration_is_not_stopped() {
+    for ground in [2.0 + 1e-7, 2.0 + 1e-5, 2.001, 2.1] {
+        for method in ["corrected:dop853", "corrected:dop853 --rtol 1e-6", "corrected:tsit5"] {
+            let run = run(parallelogram(ground), options(&format!("--until 8 --method {method}")));
+            let run = run.unwrap_or_else(|e| panic!("{ground}, {method}: {e}"));
+            let said = run.summary.warnings.join("; ");
+            assert!(!said.contains("singular configuration"), "{ground}, {method}: {said}");
+        }
+    }
+    // Steps that are far longer than the distance do not know the way, and are no passage.
+    if let Err(error) =
+        run(parallelogram(2.0 + 1e-6), options("--until 3 --method rattle --step 0.1"))
+    {
+        assert!(!error.to_string().contains("singular configuration"), "{error}");
+    }
+    let flat = "--until 1.5707963267948966 --step 0.031415926535897934 --method corrected:rk4";
+    run(parallelogram(2.0), options(flat)).unwrap_or_else(|e| panic!("{e}"));
 }

@@ -437,3 +437,64 @@ fn a_worker_opens_a_folder_by_its_path_and_keeps_what_it_compiled() {
     assert_eq!(worker.finish().unwrap().unwrap().trajectories, 1000);
     assert_eq!(chunks(&path), chunks(&folder.path().join("whole")));
 }
+
+/// Trajectories that go through a singular configuration end there, in lanes as alone, and have no
+/// samples behind it; the others reach the end.
+#[test]
+fn trajectories_stop_at_singular_configurations() {
+    // The flat configuration comes at t = (π/2)/p; where p = 0.1 it is beyond the end.
+    let text = "parameter v = 1\ncoordinate a : R^2 = (0, 1)\ncoordinate b : R^2 = (2, 1)\n\
+         momentum p of a = (v, 0)\nmomentum r of b = (v, 0)\n\
+         hamiltonian dot(p, p)/2 + dot(r, r)/2\nconstraint crank : dot(a, a) = 1\n\
+         constraint rocker : dot(b - (2, 0), b - (2, 0)) = 1\n\
+         constraint coupler : dot(b - a, b - a) = 4\n";
+    let problem = || {
+        holonome::Problem::from_text("flat", text, &BTreeMap::new(), &Settings::default()).unwrap()
+    };
+    let vary = vec![("v".to_string(), "if(mod(i, 2) == 0, 1, 0.1)".to_string())];
+    let run_options = |singular, (method, step): (&str, Option<f64>)| RunOptions {
+        method: method.parse().unwrap(),
+        step: step.into(),
+        until: 3.0,
+        samples: Some(31),
+        singular,
+        ..RunOptions::default()
+    };
+    let methods = [
+        ("corrected:rk4", Some(0.01)),
+        ("rattle", Some(0.01)),
+        ("corrected:dop853", None),
+        ("projection:tsit5", None),
+    ];
+    let cases = [
+        (16, holonome::Singular::Stop),
+        (2, holonome::Singular::Stop),
+        (16, holonome::Singular::Continue),
+    ];
+    for (method, (trajectories, singular)) in
+        methods.into_iter().flat_map(|method| cases.map(|case| (method, case)))
+    {
+        let sweep = SweepOptions { trajectories, vary: vary.clone(), ..SweepOptions::default() };
+        let mut sweep =
+            holonome::prepare_sweep(&problem(), run_options(singular, method), sweep).unwrap();
+        let solution = sweep.solve().unwrap();
+        let stops = singular == holonome::Singular::Stop;
+        let failed = if stops { trajectories / 2 } else { 0 };
+        assert_eq!(solution.summary.failed, failed, "{method:?}, {trajectories}, {singular:?}");
+        let a = &solution.arrays["a"];
+        for number in 0..trajectories as usize {
+            let row = a.row(number);
+            let last = row.iter().rposition(|x| !x.is_nan()).unwrap() / 2;
+            // Adaptive steps have samples up to their ends.
+            let expected = match stops && number % 2 == 0 {
+                true if method.1.is_some() => 15..16,
+                true => 15..25,
+                false => 30..31,
+            };
+            assert!(expected.contains(&last), "{method:?}, {singular:?}: {number}, {last}");
+        }
+        for failure in &solution.summary.failures {
+            assert!(failure.message.contains("singular configuration at t = 1.57"), "{failure:?}");
+        }
+    }
+}

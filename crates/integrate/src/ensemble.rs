@@ -51,9 +51,10 @@ pub trait LaneSystem: Sync {
         None
     }
 
-    /// Minimum number of constraints for which independence is followed from step to step.
+    /// Minimum number of constraints that are followed together, from step to step; fewer are followed
+    /// each by itself.
     fn least_followed(&self) -> usize {
-        usize::MAX
+        2
     }
 
     /// Number of lanes.
@@ -340,7 +341,7 @@ pub trait Trajectories<B> {
     /// are σ² of the vectors, empty if they are not kept.
     fn look(&mut self, _of: &[(usize, usize)], _at: LaneStates, _doubted: &mut [bool]) {}
 
-    /// Largest number of equal steps from step `step` on that these trajectories, by lane and
+    /// Largest number of steps from step `step` on that these trajectories, by lane and
     /// number, may make before [`Trajectories::follow`].
     fn steps_to_follow(&self, _of: &[(usize, usize)], _step: u64) -> u64 {
         u64::MAX

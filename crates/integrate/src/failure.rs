@@ -127,6 +127,18 @@ pub enum Failure<E> {
         /// Reason.
         kind: SingularityKind,
     },
+    /// The motion goes through a singular configuration.
+    #[error(
+        "the motion goes through a singular configuration at t = {t}, where {}: from there it may go on in several ways; {} keeps the branch that the momentum takes, and a start or parameters that keep away from there avoid it", kind.of(constraint), option("singular").of("continue")
+    )]
+    Singular {
+        /// Time at which it does.
+        t: f64,
+        /// Name of one of the constraints.
+        constraint: String,
+        /// Reason.
+        kind: SingularityKind,
+    },
     /// Resets follow each other without end.
     #[error(
         "event '{event}' follows on itself faster and faster: at t = {t} it accumulates, with a limit at t = {limit}, beyond which no motion by impacts goes; end the run before (`stop`), or let what comes to rest stay by a constraint or a force"
@@ -210,6 +222,7 @@ impl<E> Failure<E> {
             Failure::CorrectionFails { .. } => "correction-fails",
             Failure::ClaimFails { .. } => "claim-fails",
             Failure::Dependent { .. } => "dependent-constraints",
+            Failure::Singular { .. } => "singular-configuration",
             Failure::Accumulating { .. } => "accumulating-events",
             Failure::OffTheSet { .. } => "off-the-constraint-set",
             Failure::Observer(_) => "observer",
@@ -228,6 +241,7 @@ impl<E> Failure<E> {
             | Failure::CorrectionFails { t, .. }
             | Failure::ClaimFails { t, .. }
             | Failure::Dependent { t, .. }
+            | Failure::Singular { t, .. }
             | Failure::Accumulating { t, .. }
             | Failure::OffTheSet { t, .. }
             | Failure::ProjectionNotConverged { t, .. } => Some(t),
@@ -253,6 +267,7 @@ impl<E> Failure<E> {
             | Failure::CorrectionFails { t, .. }
             | Failure::ClaimFails { t, .. }
             | Failure::Dependent { t, .. }
+            | Failure::Singular { t, .. }
             | Failure::OffTheSet { t, .. }
             | Failure::ProjectionNotConverged { t, .. } => *t = plan.clock(*t),
             Failure::Observer(_) => {}

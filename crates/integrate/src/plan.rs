@@ -35,6 +35,8 @@ pub struct Plan {
     pub projection_tolerance: Option<f64>,
     /// Metric in which projections move a state.
     pub metric: Metric,
+    /// What it does where the motion goes through a singular configuration.
+    pub singular: Singular,
     /// Gain whose h·λmax/r is monitored, if the field carries a feedback term.
     pub gain: Option<Gain>,
 }
@@ -53,6 +55,40 @@ pub enum Metric {
     Error,
     /// Every component moves alike (HLW IV.4.2).
     Euclidean,
+}
+
+/// What a run does where its motion goes through a singular configuration, in which constraints
+/// depend on each other and from which the motion may go on in several ways.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Singular {
+    /// It ends there with a failure.
+    #[default]
+    Stop,
+    /// It goes on along the branch that its momentum takes.
+    Continue,
+}
+
+impl Singular {
+    /// True for the default.
+    pub fn is_default(&self) -> bool {
+        *self == Singular::default()
+    }
+}
+
+impl std::str::FromStr for Singular {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Singular, String> {
+        match text.trim() {
+            "stop" => Ok(Singular::Stop),
+            "continue" => Ok(Singular::Continue),
+            other => Err(format!(
+                "{singular} '{other}': write stop or continue",
+                singular = option("singular")
+            )),
+        }
+    }
 }
 
 /// Steps of a run.
@@ -283,6 +319,7 @@ impl Plan {
             step_limit: u64::MAX,
             projection_tolerance: None,
             metric: Metric::Auto,
+            singular: Singular::default(),
             gain: None,
         }
     }

@@ -68,6 +68,9 @@ pub struct StepState {
     /// State at which the constraints were nearest to being dependent.
     #[serde(default)]
     pub singularity: Singularity,
+    /// Singular configurations through which the motion has gone.
+    #[serde(default)]
+    pub passages: Passages,
     /// Claimed integrals that turned out to vary along the motion, in the order in which that was
     /// found.
     #[serde(default)]
@@ -114,6 +117,10 @@ pub struct FirstStage {
 /// Pivot of constraints' rows of unit length below which a singular configuration is near: the
 /// angle between their gradients is a thousandth.
 pub const NEARLY_DEPENDENT: f64 = 1e-6;
+
+/// Pivot of constraints' rows of unit length that is rounding: the square of a small angle between
+/// gradients, from products with some hundred roundings.
+const LOST: f64 = 1e-13;
 
 /// Reason why constraints do not determine their forces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -168,12 +175,21 @@ pub struct Singularity {
     /// Reason.
     #[serde(default)]
     pub kind: SingularityKind,
+    /// True if the motion certainly goes through the configuration, not past it within less than a
+    /// step resolves.
+    #[serde(default)]
+    pub passed: bool,
 }
 
 impl Singularity {
     /// True if the configuration is near.
     pub fn is_near(&self) -> bool {
         self.pivot < self.kind.near()
+    }
+
+    /// True if no digit of a constraint's independence is left.
+    pub fn is_lost(&self) -> bool {
+        self.kind == SingularityKind::Dependent && self.pivot < LOST
     }
 
     /// True if forces are rounding there: G H_pp Gᵀ is a difference of terms that are as large as
@@ -184,8 +200,21 @@ impl Singularity {
 
     /// The nearer of two configurations, the first of two that are as near.
     pub fn nearer(self, other: Singularity) -> Singularity {
+        if self.passed != other.passed {
+            return if other.passed { other } else { self };
+        }
         if other.pivot / other.kind.near() < self.pivot / self.kind.near() { other } else { self }
     }
+}
+
+/// Singular configurations through which a motion has gone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Passages {
+    /// Their number.
+    pub count: u64,
+    /// Time of the last.
+    #[serde(with = "exact::number")]
+    pub last: f64,
 }
 
 /// A claimed integral that is not constant along the motion.
@@ -206,7 +235,7 @@ pub struct FailedClaim {
 
 impl Default for Singularity {
     fn default() -> Singularity {
-        Singularity { pivot: 1.0, t: 0.0, row: 0, kind: SingularityKind::Dependent }
+        Singularity { pivot: 1.0, t: 0.0, row: 0, kind: SingularityKind::Dependent, passed: false }
     }
 }
 
@@ -306,6 +335,7 @@ impl StepState {
             innovation_at: plan.t0,
             judged: 0.0,
             singularity: Singularity::default(),
+            passages: Passages::default(),
             failed_claims: Vec::new(),
             tested: None,
             drift: invariants
@@ -381,6 +411,7 @@ impl StepState {
             innovation_at,
             judged,
             singularity,
+            passages,
             failed_claims,
             tested: _,
             next_sample,
@@ -396,6 +427,7 @@ impl StepState {
         self.controller = *controller;
         (self.innovation, self.innovation_at) = (*innovation, *innovation_at);
         (self.judged, self.singularity) = (*judged, *singularity);
+        self.passages = *passages;
         self.x.clone_from(x);
         self.first_stage.known = first_stage.known;
         self.first_stage.value.clone_from(&first_stage.value);

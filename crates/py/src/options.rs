@@ -4,7 +4,7 @@ use crate::errors::raised;
 use crate::values::number;
 use holonome::method::Method;
 use holonome::{
-    Error, Gains, Metric, PenaltyStrength, RunOptions, Settings, StepSize, Thermostat,
+    Error, Gains, Metric, PenaltyStrength, RunOptions, Settings, Singular, StepSize, Thermostat,
     left_to_model, until_event,
 };
 use pyo3::exceptions::PyTypeError;
@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
 /// Names of all options.
-pub const NAMES: [&str; 35] = [
+pub const NAMES: [&str; 36] = [
     "method",
     "step",
     "rtol",
@@ -41,6 +41,7 @@ pub const NAMES: [&str; 35] = [
     "fixman",
     "allow_unstable",
     "landing",
+    "singular",
     "error",
     "interpolant",
     "out",
@@ -119,6 +120,7 @@ impl Options {
                 "fixman" => run.fixman = Some(value.extract()?),
                 "allow_unstable" => run.allow_unstable = value.extract()?,
                 "landing" => run.landing = value.extract()?,
+                "singular" => run.singular = singular(value)?,
                 "error" => run.error = value.extract()?,
                 "interpolant" => run.interpolant = value.extract()?,
                 "out" => run.out = Some(value.extract()?),
@@ -170,6 +172,11 @@ fn metric(value: &Bound<'_, PyAny>) -> PyResult<Metric> {
             Error::option(format!("metric '{other}': write 'error' or 'euclidean'")),
         )),
     }
+}
+
+fn singular(value: &Bound<'_, PyAny>) -> PyResult<Singular> {
+    let parsed = value.extract::<String>()?.parse();
+    parsed.map_err(|reason: String| raised(value.py(), Error::option(reason)))
 }
 
 fn thermostat(value: &Bound<'_, PyAny>) -> PyResult<Thermostat> {

@@ -3,7 +3,7 @@
 use crate::options::{Gains, PenaltyStrength, RunOptions, Settings};
 use holonome_figures::numbers::exact;
 use holonome_figures::text::shell_word;
-use holonome_integrate::plan::Metric;
+use holonome_integrate::plan::{Metric, Singular};
 use serde_json::{Map, Value};
 
 /// Command that repeats a run or an ensemble with these attributes, from the file `NAME.holo` with
@@ -79,6 +79,10 @@ fn of_run(options: RunOptions) -> Option<Vec<(&'static str, String)>> {
         Metric::Error => Some("error".to_string()),
         Metric::Euclidean => Some("euclidean".to_string()),
     };
+    let singular = match options.singular {
+        Singular::Stop => None,
+        Singular::Continue => Some("continue".to_string()),
+    };
     let on_or_off = |on| if on { "on" } else { "off" }.to_string();
     let (rtol, atol) = options.step.tolerances().unzip();
     let all = [
@@ -93,6 +97,7 @@ fn of_run(options: RunOptions) -> Option<Vec<(&'static str, String)>> {
         ("max_step", number(options.max_step)),
         ("max_steps", count(options.max_steps)),
         ("metric", metric),
+        ("singular", singular),
         ("record", options.record.map(|names| names.join(","))),
         ("gain", gain),
         ("reference", options.reference),

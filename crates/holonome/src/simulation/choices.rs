@@ -120,7 +120,7 @@ pub(crate) fn plan(
         Some(limit) => plan.step_limit = limit,
         None => {}
     }
-    plan.metric = options.metric;
+    (plan.metric, plan.singular) = (options.metric, options.singular);
     plan = with_outputs(plan, options)?;
     plan.projection_tolerance =
         tolerance(option("projection_tolerance"), options.projection_tolerance)?;

@@ -6,7 +6,9 @@ use crate::recording::variables;
 use crate::summary::{Drifts, FinalState, RunCost, RunPenalty, Stability, Summary};
 use holonome_integrate::method::{Method, MethodTreatment, Scheme};
 use holonome_integrate::plan::Plan;
-use holonome_integrate::state::{FailedClaim, SingularityKind, StepState, Stiffness};
+use holonome_integrate::state::{
+    FailedClaim, Passages, Singularity, SingularityKind, StepState, Stiffness,
+};
 use holonome_integrate::system::System;
 use holonome_integrate::treatment::correction::largest_innovation;
 use holonome_model::treatment::InvariantGroup;
@@ -130,6 +132,60 @@ fn sliding_warning(state: &StepState, plan: &Plan) -> Option<String> {
     ))
 }
 
+/// Warning about a configuration in which constraints do not determine their forces, or nearly so.
+fn singular_warning(state: &StepState, system: &dyn System, plan: &Plan) -> Option<String> {
+    let Singularity { t, row, kind, pivot, passed } =
+        Some(state.singularity).filter(Singularity::is_near)?;
+    let (t, row) = (plan.clock(t), system.invariants().row_name(row));
+    let what = match (kind, pivot == 0.0) {
+        (SingularityKind::Dependent, true) => {
+            format!("the constraints are dependent at t = {t}, where {row} says what others say")
+        }
+        (SingularityKind::Dependent, false) => format!(
+            "the constraints are nearly dependent at t = {t}, where {row} says almost what others say (a pivot of {pivot:.1e}, where 1 is independent)"
+        ),
+        (SingularityKind::Vanishing, true) => format!("the gradient of {row} vanishes at t = {t}"),
+        (SingularityKind::Vanishing, false) => format!(
+            "the gradient of {row} nearly vanishes at t = {t}, where it is {:.1e} of what it was",
+            pivot.sqrt()
+        ),
+        (SingularityKind::Cancelling, true) => format!(
+            "the constraints do not determine their forces at t = {t}, where {} or nearly so",
+            kind.of(row)
+        ),
+        (SingularityKind::Cancelling, false) => format!(
+            "the forces of the constraints lose their digits towards t = {t}: G M⁻¹Gᵀ of {row} is {pivot:.1e} of the terms that cancel in it"
+        ),
+    };
+    if passed {
+        return Some(format!("{what}: {}", through(state, plan)));
+    }
+    let why = match (kind, pivot == 0.0) {
+        (SingularityKind::Cancelling, false) => {
+            "the kinetic energy is indefinite, and the gradient nearly null in it"
+        }
+        (_, true) => {
+            "a step goes through a configuration from which the motion may go on in several ways, or past it within less than it resolves, and an error or rounding decided which way"
+        }
+        (_, false) => {
+            "forces are large there, and which way the motion goes on may be decided by rounding"
+        }
+    };
+    Some(format!("{what}: {why}; compare a run with a tenth of the tolerance or step"))
+}
+
+/// Words on a motion through singular configurations.
+fn through(state: &StepState, plan: &Plan) -> String {
+    let Passages { count, last } = state.passages;
+    let others = match count {
+        0 | 1 => String::new(),
+        count => format!(" {count} times, the last at t = {},", plan.clock(last)),
+    };
+    format!(
+        "the motion went through a singular configuration{others} and on along the branch of its momentum; what perturbs it there may send it along another one"
+    )
+}
+
 /// Warnings about events that a run of `plan` over `system` met on the way to `state` and that
 /// its numbers do not show; `remedy` is that for claims that failed.
 pub(crate) fn motion_warnings(
@@ -139,46 +195,10 @@ pub(crate) fn motion_warnings(
     plan: &Plan,
     remedy: &str,
 ) -> Vec<String> {
-    let StepState { singularity, innovation, innovation_at, .. } = state;
+    let StepState { innovation, innovation_at, .. } = state;
     let innovation_at = plan.clock(*innovation_at);
-    let invariants = system.invariants();
     let mut warnings = claim_warnings(state, groups, plan, remedy);
-    if singularity.is_near() {
-        let remedy = "compare a run with a tenth of the tolerance or step";
-        let (t, row) = (plan.clock(singularity.t), invariants.row_name(singularity.row));
-        let what = match (singularity.kind, singularity.pivot == 0.0) {
-            (SingularityKind::Dependent, true) => {
-                format!(
-                    "the constraints are dependent at t = {t}, where {row} says what others say"
-                )
-            }
-            (SingularityKind::Dependent, false) => format!(
-                "the constraints are nearly dependent at t = {t}, where {row} says almost what others say (a pivot of {:.1e}, where 1 is independent)",
-                singularity.pivot
-            ),
-            (SingularityKind::Vanishing, true) => {
-                format!("the gradient of {row} vanishes at t = {t}")
-            }
-            (SingularityKind::Vanishing, false) => format!(
-                "the gradient of {row} nearly vanishes at t = {t}, where it is {:.1e} of what it was",
-                singularity.pivot.sqrt()
-            ),
-            (SingularityKind::Cancelling, true) => format!(
-                "the constraints do not determine their forces at t = {t}, where {} or nearly so",
-                singularity.kind.of(row)
-            ),
-            (SingularityKind::Cancelling, false) => format!(
-                "the forces of the constraints lose their digits towards t = {t}: G M⁻¹Gᵀ of {row} is {:.1e} of the terms that cancel in it",
-                singularity.pivot
-            ),
-        };
-        let why = match (singularity.kind, singularity.pivot == 0.0) {
-            (SingularityKind::Cancelling, false) => "the kinetic energy is indefinite, and the gradient nearly null in it".to_string(),
-            (_, true) => "the motion goes through a configuration from which it may go on in several ways, and an error or rounding decided which".to_string(),
-            (_, false) => "forces are large there, and which way the motion goes on may be decided by rounding".to_string(),
-        };
-        warnings.push(format!("{what}: {why}; {remedy}"));
-    }
+    warnings.extend(singular_warning(state, system, plan));
     warnings.extend(stiffness_warning(state, plan));
     warnings.extend(sliding_warning(state, plan));
     let expected = largest_innovation(system.vectors().count());

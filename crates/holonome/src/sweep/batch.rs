@@ -16,7 +16,7 @@ use holonome_integrate::events::{EventLog, EventMemory};
 use holonome_integrate::exact;
 use holonome_integrate::method::MethodTreatment;
 use holonome_integrate::observer::Observer;
-use holonome_integrate::plan::Plan;
+use holonome_integrate::plan::{Plan, Singular};
 use holonome_integrate::run::{Independence, Rates, StepEnds, may_be_far};
 use holonome_integrate::state::{Cost, FailedClaim, Singularity, StepState};
 use holonome_integrate::system::System;
@@ -235,6 +235,15 @@ impl<'a> Collector<'a> {
             let place = (number * samples + sample) * array.len;
             rows[place..place + array.len]
                 .copy_from_slice(&source[array.first..array.first + array.len]);
+        }
+    }
+
+    /// Remove the samples of a trajectory: it may end earlier.
+    fn forget(&mut self, number: usize) {
+        let samples = self.simulation.plan.sample_count();
+        for (array, rows) in self.simulation.recorded.arrays.iter().zip(&mut self.batch.rows) {
+            let width = samples * array.len;
+            rows[number * width..(number + 1) * width].fill(f64::NAN);
         }
     }
 
@@ -537,7 +546,7 @@ fn in_lanes<'a, L: LaneSystem>(
         rates: claimed_rates(simulation),
         independence: Independence::new(system),
         nearest: vec![Singularity::default(); count],
-        followed: vec![Independence::new(system).followed(lanes.least_followed(), 0); k],
+        followed: vec![followed(simulation, system, lanes); k],
         taken_up: vec![false; k],
         recording: Recording::new(recorded, multipliers.clone(), width, k),
         measuring: measured
@@ -563,7 +572,22 @@ fn in_lanes<'a, L: LaneSystem>(
     }
     alone.sort_unstable_by_key(|&(number, _)| number);
     let mut worker = Worker::new(sweep);
-    alone.into_iter().try_for_each(|(number, left)| worker.compute(collector, number, left))
+    alone.into_iter().try_for_each(|(number, left)| {
+        if left.is_none() {
+            collector.forget(number);
+        }
+        worker.compute(collector, number, left)
+    })
+}
+
+/// Independence of the constraints of a trajectory. Adaptive steps in lanes would often be interrupted
+/// for constraints of which each has to vanish by itself.
+fn followed(simulation: &Simulation, system: &dyn System, lanes: &impl LaneSystem) -> Independence {
+    let (independence, least) = (Independence::new(system), lanes.least_followed());
+    match simulation.plan.fixed_step().is_none() && independence.count() < least {
+        true => independence,
+        false => independence.followed(least, 0),
+    }
 }
 
 /// Rates of the model's claims; a Hamiltonian and its constraints are kept by construction.
@@ -712,6 +736,12 @@ impl<L: LaneSystem> LaneTrajectories<'_, '_, L> {
         self.followed.first().is_some_and(|followed| followed.next() != u64::MAX)
     }
 
+    /// True if trajectory `number` has gone through a singular configuration, at which it ends.
+    fn stops_before(&self, number: usize) -> bool {
+        let plan = &self.collector.simulation.plan;
+        plan.singular == Singular::Stop && self.nearest[number].passed
+    }
+
     /// True if trajectories have parameters of their own.
     fn varies(&self) -> bool {
         let (sweep, simulation) = (self.collector.sweep, self.collector.simulation);
@@ -791,8 +821,7 @@ impl<L: LaneSystem> LaneTrajectories<'_, '_, L> {
         let at = sweep.reference.as_deref().unwrap_or(x);
         self.values.invariant_values(t0, at, &mut self.targets, &mut self.work);
         if self.follows() {
-            self.followed[lane] =
-                Independence::new(&self.values).followed(self.lanes.least_followed(), 0);
+            self.followed[lane] = followed(simulation, &self.values, self.lanes);
             self.systems[lane].rebind_invariants(&self.all);
             self.systems[lane].rebind_motion(&self.all);
         }
@@ -931,6 +960,7 @@ impl<L: LaneSystem> Trajectories<L::Bound> for LaneTrajectories<'_, '_, L> {
 
     fn look(&mut self, of: &[(usize, usize)], at: LaneStates, doubted: &mut [bool]) {
         let lanes = self.lanes.lanes();
+        let stops = self.collector.simulation.plan.singular == Singular::Stop;
         let ClaimTests { kernels, motion, jacobian, suspected, parameters, x, squares, work } =
             &mut self.looking;
         kernels.run(at.t, at.x, motion, jacobian, work);
@@ -940,7 +970,7 @@ impl<L: LaneSystem> Trajectories<L::Bound> for LaneTrajectories<'_, '_, L> {
             {
                 self.nearest[number] = self.nearest[number].nearer(found);
                 // A run by itself ends there, and says why.
-                doubted[lane] |= found.is_rounding();
+                doubted[lane] |= found.is_rounding() || stops && found.is_lost();
             }
         }
         if !self.rates.judges() {
@@ -981,6 +1011,10 @@ impl<L: LaneSystem> Trajectories<L::Bound> for LaneTrajectories<'_, '_, L> {
             }
             None => None,
         };
+        // A run by itself ends there, and says when.
+        if self.stops_before(number) {
+            return self.alone.push((number, None));
+        }
         let outcome = Outcome {
             t: end.t,
             steps: end.steps,
@@ -1000,6 +1034,9 @@ impl<L: LaneSystem> Trajectories<L::Bound> for LaneTrajectories<'_, '_, L> {
     }
 
     fn part(&mut self, number: usize, parted: Parted) {
+        if self.stops_before(number) {
+            return self.alone.push((number, None));
+        }
         let averages = self.measuring.as_mut().map(|measuring| &mut measuring.averages[number]);
         let left = Left {
             parted,

@@ -99,6 +99,7 @@ pub fn options(text: &str) -> RunOptions {
             "--penalty" => options.penalty = Some(PenaltyStrength::Omega(number())),
             "--slow-manifold" => options.slow_manifold = Some(value == "on"),
             "--metric" => options.metric = serde_json::from_value(json!(value)).unwrap(),
+            "--singular" => options.singular = value.parse().unwrap(),
             "--reference" => options.reference = Some(value.to_string()),
             other => panic!("{other} is not known here"),
         }

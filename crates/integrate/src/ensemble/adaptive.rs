@@ -391,6 +391,8 @@ impl<'a, S: AdaptiveLaneSteps + ?Sized> Race<'a, S> {
         for lane in (0..self.lanes.len()).filter(|&lane| self.lanes[lane].number.is_some()) {
             let [steps, rejected] = self.counts(lane);
             count = count.min(limit.saturating_sub((steps + rejected) as u64));
+            let to_follow = self.steps_to_follow(lane, trajectories);
+            count = count.min(to_follow.max(1));
         }
         if self.kept.is_empty() {
             if count > 0 {
@@ -401,6 +403,7 @@ impl<'a, S: AdaptiveLaneSteps + ?Sized> Race<'a, S> {
         }
         let mut ended: Vec<(usize, Option<Stopped>)> = Vec::new();
         let (mut undefined, mut parted): (Vec<usize>, Vec<usize>) = (Vec::new(), Vec::new());
+        self.follow(trajectories);
         self.find_doubted(trajectories);
         for lane in 0..self.lanes.len() {
             if self.lanes[lane].number.is_none() {
@@ -449,6 +452,27 @@ impl<'a, S: AdaptiveLaneSteps + ?Sized> Race<'a, S> {
             parted.iter().for_each(|&lane| self.part(lane, trajectories));
             let free: Vec<usize> = ended.into_iter().map(|(lane, _)| lane).chain(parted).collect();
             self.take_up(&free, bound, trajectories);
+        }
+    }
+
+    /// Number of steps that a lane may make until its constraints are looked at again.
+    fn steps_to_follow(&self, lane: usize, trajectories: &dyn Trajectories<S::Bound>) -> u64 {
+        let step = self.at(self.slots.steps, lane) as u64;
+        let number = self.lanes[lane].number;
+        number.map_or(u64::MAX, |number| trajectories.steps_to_follow(&[(lane, number)], step))
+    }
+
+    /// Follow the constraints of the lanes in which it is time.
+    fn follow(&mut self, trajectories: &mut dyn Trajectories<S::Bound>) {
+        let lanes = self.lanes.len();
+        for lane in 0..lanes {
+            let Some(number) = self.lanes[lane].number else { continue };
+            if self.steps_to_follow(lane, trajectories) > 0 {
+                continue;
+            }
+            let (step, t) = (self.at(self.slots.steps, lane) as u64, self.at(self.slots.t, lane));
+            gather(&self.state[self.all(self.slots.x.clone())], lanes, lane, &mut self.one);
+            trajectories.follow((lane, number), (step, t), &self.one);
         }
     }
 

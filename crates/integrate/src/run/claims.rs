@@ -16,7 +16,10 @@ use super::{Engine, Outcome};
 use crate::failure::{Culprit, Failure};
 use crate::method::MethodTreatment;
 use crate::observer::Observer;
-use crate::state::{FailedClaim, NEARLY_DEPENDENT, Singularity, SingularityKind, StepState};
+use crate::plan::Singular;
+use crate::state::{
+    FailedClaim, NEARLY_DEPENDENT, Passages, Singularity, SingularityKind, StepState,
+};
 use crate::system::{Group, GroupKind, System, all_finite};
 use crate::treatment::correction::largest_innovation;
 
@@ -40,6 +43,9 @@ const SURPRISE: f64 = 10.0;
 /// Pivot below which rounding decides the force of a constraint, and with it the rate of every
 /// claim.
 const DEPENDENT: f64 = 1e-6;
+
+/// Part of the span of a run within which a state counts as its end.
+const AT_THE_END: f64 = 1e-6;
 
 /// True if a correction with this squared innovation, of a state of `vectors` vectors, asks for a
 /// check of claims.
@@ -153,14 +159,33 @@ impl Engine<'_> {
         }
     }
 
-    /// Record a configuration with dependent constraints through which the motion has gone.
-    fn follow_independence(&mut self) {
+    /// Record a configuration with dependent constraints through which the motion has gone. The run
+    /// ends there, unless it is asked to go on.
+    fn follow_independence<E>(&mut self) -> Result<(), Failure<E>> {
         let StepState { step, t, x, singularity, .. } = &mut *self.state;
         let at = (*step, *t, &x[..]);
-        if let Some(found) = self.claims.independence.follow(self.system, at, &mut self.work) {
-            *singularity = singularity.nearer(found);
-            self.claims.passed = Some(found);
+        let Some(found) = self.claims.independence.follow(self.system, at, &mut self.work) else {
+            return Ok(());
+        };
+        *singularity = singularity.nearer(found);
+        self.claims.passed = Some(found);
+        if found.passed { self.pass(found) } else { Ok(()) }
+    }
+
+    /// Count a singular configuration through which the motion goes, each once, or end there.
+    fn pass<E>(&mut self, found: Singularity) -> Result<(), Failure<E>> {
+        let Singularity { t, row, kind, .. } = found;
+        if self.plan.singular == Singular::Stop {
+            let constraint = self.system.invariants().row_name(row).to_string();
+            return Err(Failure::Singular { t, constraint, kind });
         }
+        // A state that is one is seen again from the next.
+        let near = 2.0 * self.step_length().abs();
+        let passages = &mut self.state.passages;
+        if passages.count == 0 || (t - passages.last).abs() > near {
+            *passages = Passages { count: passages.count + 1, last: t };
+        }
+        Ok(())
     }
 
     /// Disturbance of the last steps.
@@ -213,7 +238,7 @@ impl Engine<'_> {
         at_end: bool,
         observer: &mut O,
     ) -> Result<Option<Outcome>, Failure<O::Error>> {
-        self.follow_independence();
+        self.follow_independence()?;
         let surprised =
             self.claims.surprised || surprises(self.innovation, self.system.vectors().count());
         match surprised || at_end || self.state.step >= self.claims.next {
@@ -234,6 +259,12 @@ impl Engine<'_> {
                 (nearest, self.system.invariants());
             let constraint = invariants.row_name(nearest.row).to_string();
             return Err(Failure::Dependent { t, constraint, pivot, kind });
+        }
+        // A run may well end in such a configuration.
+        if nearest.is_lost() && self.plan.t_end() - self.state.t > AT_THE_END * self.plan.span() {
+            let passed = Singularity { passed: true, ..nearest };
+            self.state.singularity = self.state.singularity.nearer(passed);
+            self.pass(passed)?;
         }
         let mut caught = std::mem::take(&mut self.claims.caught);
         let outcome = match caught.is_empty() {

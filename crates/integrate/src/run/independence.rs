@@ -62,6 +62,13 @@ const REVERSED: f64 = -0.5;
 /// reversed has vanished there: one that has turned keeps its length.
 const VANISHED: f64 = 1e-2;
 
+/// Part of its values at two states below which a pivot has certainly vanished between them. That
+/// of motions through singular configurations comes down to 6e-11 at most, by the error of the
+/// cubic between the states, over linkages, slider-cranks and curves that cross themselves with
+/// seven methods; those that miss it by 5e-7 of a length keep 1e-8 even where steps are far longer
+/// than that.
+const GONE: f64 = 1e-9;
+
 /// Distance of constraints from being dependent, with scratch.
 #[derive(Clone, Debug, Default)]
 pub struct Independence {
@@ -184,6 +191,11 @@ impl Independence {
         self
     }
 
+    /// Number of constraints.
+    pub fn count(&self) -> usize {
+        self.diagonal.len()
+    }
+
     /// True if there is anything to monitor.
     pub fn monitors(&self) -> bool {
         !self.products.is_empty()
@@ -276,8 +288,13 @@ impl Independence {
         let least = |of: &dyn Fn(usize) -> f64| {
             (0..n).map(|i| (i, of(i))).min_by(|a, b| a.1.total_cmp(&b.1)).unwrap_or((0, 1.0))
         };
-        let as_found =
-            |kind: SingularityKind, (row, pivot): (usize, f64)| Singularity { pivot, t, row, kind };
+        let as_found = |kind: SingularityKind, (row, pivot): (usize, f64)| Singularity {
+            pivot,
+            t,
+            row,
+            kind,
+            passed: false,
+        };
         let cancelling = least(&|i| {
             if self.terms[i] > 0.0 { self.diagonal[i].abs() / self.terms[i] } else { 1.0 }
         });
@@ -413,7 +430,8 @@ impl Independence {
             let reversed = |i: usize| {
                 steps == 1 && product(i) < REVERSED * (now.pivots[i] * last.pivots[i]).sqrt()
             };
-            let crossed = |row: usize, t: f64, kind| Singularity { pivot: 0.0, t, row, kind };
+            let crossed =
+                |row: usize, t: f64, kind, passed| Singularity { pivot: 0.0, t, row, kind, passed };
             let turned: Vec<usize> = (0..n).filter(|&i| reversed(i)).collect();
             let changed = now.negative.zip(last.negative).is_some_and(|(now, last)| now != last);
             let mut near = Singularity::default();
@@ -425,6 +443,7 @@ impl Independence {
                         t,
                         row: i,
                         kind: SingularityKind::Vanishing,
+                        passed: false,
                     });
                 }
             }
@@ -434,12 +453,14 @@ impl Independence {
                 let shrunk = least.square < SHRUNK * now.squares[i].min(last.squares[i]);
                 let kind =
                     if shrunk { SingularityKind::Vanishing } else { SingularityKind::Dependent };
-                (least.pivot < VANISHED * ends).then(|| crossed(i, least.t, kind))
+                let passed = least.pivot < GONE * ends;
+                (least.pivot < VANISHED * ends).then(|| crossed(i, least.t, kind, passed))
             });
             if changed && found.is_none() {
                 let row =
                     (0..n).min_by(|&a, &b| now.roots[a].total_cmp(&now.roots[b])).unwrap_or(0);
-                found = Some(crossed(row, 0.5 * (last.t + now.t), SingularityKind::Cancelling));
+                found =
+                    Some(crossed(row, 0.5 * (last.t + now.t), SingularityKind::Cancelling, true));
             }
             found = found.or_else(|| Some(near).filter(Singularity::is_near));
         }

@@ -46,7 +46,7 @@ pub enum StatementPart {
     Action,
     /// `"file"`, the path of the thing named here.
     Path(&'static str),
-    /// `OPTION = EXPR`, or `method = TEXT` up to the end of the line.
+    /// `OPTION = EXPR`, or `OPTION = TEXT` up to the end of the line.
     Setting,
     /// `LENGTH, MASS, TIME`: words for units.
     Units,

@@ -7,8 +7,9 @@ use super::super::words::{FUNCTIONS, reserved};
 use super::expression::Owner;
 use super::{Parsed, Parser, ReportedMistake};
 
-/// Option whose value is a name with signs of its own: `corrected:rk4`.
-const METHOD: &str = "method";
+/// Options whose values are no expressions: a name with signs of its own, `corrected:rk4`, or a
+/// word.
+const TEXTS: [&str; 2] = ["method", "singular"];
 
 /// Help for malformed units.
 const UNITS: &str = "name the units of length, mass and time, such as `unit m, kg, s`; those of other quantities follow";
@@ -413,7 +414,7 @@ impl Parser<'_> {
         Ok(Name { text, span })
     }
 
-    /// Reads `OPTION = EXPR`. A method's name is no expression: it is the rest of the line.
+    /// Reads `OPTION = EXPR`. A method's name or a word is no expression: it is the rest of the line.
     pub(super) fn setting(&mut self, statement: &mut Statement) -> Parsed<()> {
         if self.kind() != TokenKind::Name || self.kind_after(1) != TokenKind::Equals {
             let message = format!("'{}' gives an option its value", self.row.word);
@@ -421,7 +422,7 @@ impl Parser<'_> {
         }
         statement.name = self.take_name();
         self.equals()?;
-        if statement.name.text != METHOD {
+        if !TEXTS.contains(&statement.name.text.as_str()) {
             statement.values.push(self.present_expression()?);
             return Ok(());
         }
