@@ -6,23 +6,12 @@
 //! it. A number may hide a constant of nature (9.8 q.z), and so may a bare square of a position; a
 //! quantity whose dimension is not certain has no label.
 
-use crate::elaborate::model::{Following, Model, Quantity, Role, Variable};
+use crate::elaborate::model::{Following, Model, Quantity, Role, Units, Variable};
 use crate::elaborate::shape::Shape;
 use crate::functional::{Functional, Source, Term};
 use crate::graph::op::{Binary, Unary};
 use crate::graph::{Expression, Input, Node};
 use std::ops::{Div, Mul};
-
-/// Words for the units of length, mass and time.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Units {
-    /// Unit of length.
-    pub length: String,
-    /// Unit of mass.
-    pub mass: String,
-    /// Unit of time.
-    pub time: String,
-}
 
 /// Exponents of length, mass and time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,10 +66,11 @@ impl Dimension {
     }
 }
 
-impl Units {
-    /// Label of a dimension, `kg m^2/s^2`; `None` for none.
-    fn label(&self, Dimension([length, mass, time]): Dimension) -> Option<String> {
-        let units = [(&self.mass, mass), (&self.length, length), (&self.time, time)];
+impl Dimension {
+    /// Label in these units, `kg m^2/s^2`; `None` for a number.
+    fn label(self, of: &Units) -> Option<String> {
+        let Dimension([length, mass, time]) = self;
+        let units = [(&of.mass, mass), (&of.length, length), (&of.time, time)];
         let power = |(unit, exponent): (&String, i32)| match exponent {
             1 => unit.clone(),
             _ => format!("{unit}^{exponent}"),
@@ -207,30 +197,30 @@ impl<'m> Labels<'m> {
 
     /// Label of energies. A bracket of one's own leaves the dimension of H open.
     pub fn energy(&self) -> Option<String> {
-        self.inputs.model.is_hamiltonian().then(|| self.units.label(ENERGY))?
+        self.inputs.model.is_hamiltonian().then(|| ENERGY.label(self.units))?
     }
 
     /// Label of a variable.
     pub fn variable(&self, variable: &Variable) -> Option<String> {
-        self.units.label(self.inputs.dimension(variable.first)?)
+        self.inputs.dimension(variable.first)?.label(self.units)
     }
 
     /// Label of an integral or an observable.
     pub fn quantity(&self, quantity: &Quantity) -> Option<String> {
         let of = self.inputs.of(&quantity.functional, quantity.shape)?;
-        LABELLED.contains(&of).then(|| self.units.label(of))?
+        LABELLED.contains(&of).then(|| of.label(self.units))?
     }
 
     /// Label of the multiplier of a constraint.
     pub fn multiplier(&self, constraint: &Quantity) -> Option<String> {
-        self.units.label(self.inputs.multiplier(constraint)?)
+        self.inputs.multiplier(constraint)?.label(self.units)
     }
 
     /// Label of a constraint (order 0), or of its hidden constraint of this order.
     pub fn residual(&self, constraint: &Quantity, order: u32) -> Option<String> {
         let of = self.inputs.of(&constraint.functional, constraint.shape)?;
         let rate = TIME.power(f64::from(order))?;
-        self.units.label(of / rate)
+        (of / rate).label(self.units)
     }
 }
 
@@ -425,7 +415,7 @@ mod tests {
     fn labels_are_written_as_readers_of_units_expect() {
         let [length, mass, time] = ["m", "kg", "s"].map(String::from);
         let units = Units { length, mass, time };
-        let label = |of| units.label(Dimension(of)).unwrap_or_default();
+        let label = |of| Dimension(of).label(&units).unwrap_or_default();
         assert_eq!(label([2, 1, -2]), "kg m^2/s^2");
         assert_eq!(label([0, 1, -2]), "kg/s^2");
         assert_eq!(label([-1, 0, -1]), "1/m/s");

@@ -16,7 +16,6 @@ use crate::functional::Functional;
 use crate::poisson::Poisson;
 use crate::syntax::ast::Name;
 use crate::syntax::span::Span;
-use crate::units::Units;
 use start::{Moving, Start};
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -207,6 +206,17 @@ pub struct Measured {
     pub from: Option<f64>,
     /// Formulas of the statistic's numbers, the interval and the first time.
     pub given: Vec<Functional>,
+}
+
+/// Words for the units of length, mass and time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Units {
+    /// Unit of length.
+    pub length: String,
+    /// Unit of mass.
+    pub mass: String,
+    /// Unit of time.
+    pub time: String,
 }
 
 /// A `run` statement: the value of an option that the model suggests.

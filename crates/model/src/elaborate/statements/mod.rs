@@ -23,12 +23,11 @@ mod units;
 
 use crate::elaborate::expression::index_set::IndexSet;
 use crate::elaborate::expression::{Draw, Ex};
-use crate::elaborate::model::Model;
+use crate::elaborate::model::{Model, Units};
 use crate::elaborate::{CheckedFormula, Elaborator};
 use crate::syntax::ast::Name;
 use crate::syntax::diagnostic::Severity;
 use crate::syntax::statements::StatementKind;
-use crate::units::Units;
 
 /// Checked formulas of a file.
 #[derive(Default)]

@@ -1,10 +1,10 @@
 //! The `unit` statement: words for the units of length, mass and time.
 
 use crate::elaborate::Elaborator;
+use crate::elaborate::model::Units;
 use crate::syntax::ast::Statement;
 use crate::syntax::diagnostic::Diagnostic;
 use crate::syntax::statements::StatementKind;
-use crate::units::Units;
 
 impl Elaborator<'_> {
     /// Words of statement `number`, a `unit` statement.
