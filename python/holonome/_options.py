@@ -65,8 +65,8 @@ class SharedOptions(TypedDict, total=False):
     landing: bool
     """True if adaptive steps end at the switching surfaces of the field; true by default."""
     singular: str
-    """What the run does where its motion goes through a singular configuration of the constraints:
-    ``"stop"`` (the default) or ``"continue"``, along the branch of the momentum."""
+    """Reaction to a singular configuration of the constraints: ``"stop"`` (the default) or
+    ``"continue"``, along the branch of the momentum."""
     error: bool
     """True to measure the orbit's error by a second run."""
     interpolant: bool
