@@ -188,7 +188,7 @@ impl Symbols for Nodes {
     fn explicit(&mut self, residual: Node, u: Node, alone: bool) -> Option<Node> {
         let [(_, entry)] = self.partials(residual, &[u])[..] else { return None };
         let is_one = self.graph.value(entry) == Some(1.0);
-        if !is_one && (!alone || self.depends(entry, &[u])) {
+        if !is_one && (!alone || self.depends(entry, &[u])) || self.jumps(residual, &[u]) {
             return None;
         }
         let at_zero = [(u, self.graph.zero())].into_iter().collect();
@@ -205,8 +205,18 @@ impl Symbols for Nodes {
         }
         let entries: Vec<Node> = jacobian.iter().map(|&(_, _, node)| node).collect();
         let depends = self.reached(&entries);
-        let linear = !unknowns.iter().any(|unknown| depends.contains(unknown));
+        let linear = !unknowns.iter().any(|unknown| depends.contains(unknown))
+            && !residuals.iter().any(|&residual| self.jumps(residual, unknowns));
         (jacobian, linear)
+    }
+}
+
+impl Nodes {
+    /// True if `residual` jumps somewhere as one of the `unknowns` changes: dry friction has the
+    /// derivative 0, but is not linear.
+    fn jumps(&self, residual: Node, unknowns: &[Node]) -> bool {
+        let reached = self.reached(&self.graph.jumps(residual));
+        unknowns.iter().any(|unknown| reached.contains(unknown))
     }
 }
 

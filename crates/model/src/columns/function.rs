@@ -260,6 +260,8 @@ pub(super) struct Formula {
     pub node: Node,
     /// Slots that it reads.
     pub slots: Vec<u32>,
+    /// Slots at some values of which it jumps.
+    pub jumps: Vec<u32>,
     pub reads_time: bool,
     /// Derivatives: slot and number of the formula. Formulas that are derivatives themselves have
     /// none.
@@ -277,7 +279,12 @@ impl Formula {
             }
         }
         slots.sort_unstable();
-        Formula { node, slots, reads_time, partials: Vec::new() }
+        let jumps = graph.reachable(&graph.jumps(node)).into_iter();
+        let jumps = jumps.filter_map(|node| match graph.expression(node) {
+            Expression::Input(Input::Slot(k)) => Some(k),
+            _ => None,
+        });
+        Formula { node, slots, jumps: jumps.collect(), reads_time, partials: Vec::new() }
     }
 }
 

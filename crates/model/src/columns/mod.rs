@@ -514,7 +514,7 @@ impl Columns {
     }
 
     /// True if no derivative of these outputs with respect to a varying column reads a varying
-    /// column.
+    /// column, and they jump at no value of one.
     fn is_call_linear(
         &self,
         call: &Call,
@@ -540,7 +540,7 @@ impl Columns {
             let linear =
                 formula.partials.iter().filter(|(slot, _)| varies(slot)).all(|&(_, partial)| {
                     !function.formula(contribution.part, partial).slots.iter().any(varies)
-                });
+                }) && !formula.jumps.iter().any(varies);
             if linear {
                 known.push(reads);
             }

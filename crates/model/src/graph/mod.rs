@@ -620,6 +620,19 @@ impl Graph {
         order
     }
 
+    /// The nodes among those that `root` depends on at which a formula jumps: comparisons and
+    /// rounding, which have no derivative that would show it.
+    pub fn jumps(&self, root: Node) -> Vec<Node> {
+        let jumps = |node: &Node| {
+            matches!(
+                self.expression(*node),
+                Expression::Binary(Binary::Less | Binary::LessEqual | Binary::Equal, ..)
+                    | Expression::Unary(Unary::Round, _)
+            )
+        };
+        self.reachable(&[root]).into_iter().filter(jumps).collect()
+    }
+
     /// Copy `roots` of `source` into this graph with its inputs replaced: the instance of a
     /// template.
     pub fn instantiate(
