@@ -253,3 +253,43 @@ fn flows_and_settings_refuse_what_they_do_not_have() {
     let plain = of(prepare(pendulum, run()).unwrap().set(&[]).unwrap_err());
     assert!(plain.contains("prepare_settable"), "{plain}");
 }
+
+#[test]
+fn a_run_begins_at_the_last_state_of_another() {
+    // Forces, whose work is counted anew; a Lagrangian, which takes velocities; a coordinate without
+    // an initial velocity; a mass matrix that varies.
+    let texts = [
+        "coordinate q = 1\nmomentum p of q\nhamiltonian p^2/2 + q^2/2\nforce drag on q = -0.1*q' + 0.2*cos(t)",
+        "coordinate r = 1\ncoordinate phi = 0\nvelocity turn of phi = 1.5\n\
+         lagrangian r'^2 + r^2*phi'^2 - r^2 + 0.1*r^2*phi'\nforce drag on r = -0.2*r'",
+        "size n = 2\ncoordinate r[i in 1..n] : R^2 = (i, 0)\nvelocity v of r = (0, 0.5*i)\n\
+         lagrangian sum(i in 1..n : i*dot(r[i]', r[i]')/2 - dot(r[i], r[i]))\n\
+         constraint rod : dot(r[1] - r[2], r[1] - r[2]) = 1\nforce drag on r[2].x = -0.1*r[2].x'",
+        "coordinate x : R^2 = (1, 0.2)\nlagrangian (x.x + 0.05*x.x^2)*x.y' - dot(x, x)/2 - 0.1*x.x^3",
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    for (number, text) in texts.iter().enumerate() {
+        let load = |settings: &Settings| {
+            Problem::from_text("model", text, &Default::default(), settings).unwrap()
+        };
+        let finished = |settings: &Settings, until: f64, name: &str| {
+            let out = folder.path().join(format!("{name}-{number}"));
+            let step = StepSize::Adaptive { rtol: 1e-12, atol: 0.0 };
+            let with = run_options("corrected:dop853", None, until);
+            let with = RunOptions { step, out: Some(out.clone()), ..with };
+            let summary = prepare(load(settings), with).unwrap().run(&mut |_| Control::Continue);
+            (summary.unwrap().state.numbers().to_vec(), out)
+        };
+        let (whole, _) = finished(&Settings::default(), 2.0, "whole");
+        let (_, out) = finished(&Settings::default(), 1.0, "half");
+        let span = Some((Some(1.0), Some(2.0)));
+        let mut settings = Settings { span, ..Settings::default() };
+        settings.start_at(&out).unwrap();
+        let (rest, _) = finished(&settings, 2.0, "rest");
+        // Not the work, which is counted anew.
+        let numbers = 2 * load(&Settings::default()).model.degrees();
+        for (whole, rest) in whole[..numbers].iter().zip(rest) {
+            assert!((whole - rest).abs() < 1e-9, "{text}: {whole} {rest}");
+        }
+    }
+}

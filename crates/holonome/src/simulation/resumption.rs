@@ -9,6 +9,9 @@ use crate::store::{ResumedStore, Status, Store, StoreError, StoredRun};
 use crate::summary::StoredSummary;
 use holonome_integrate::method::Method;
 use holonome_integrate::state::StepState;
+use holonome_model::elaborate::model::{Dynamics, Role};
+use holonome_model::elaborate::names::velocity_of;
+use holonome_model::rows::RowProgram;
 use holonome_words::option;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -282,14 +285,34 @@ impl Settings {
         let Some(state) = run.checkpoint_state::<StepState>().map_err(Error::store)? else {
             return no_start("the run has no state yet");
         };
-        let (model, mut x) = (&problem.model, state.x);
+        let (model, mut x, mut t) = (&problem.model, state.x, state.t);
         if options.until < model.t0 {
             // The state of a run backwards is that of the reversed model.
             model.turn_momenta(&mut x);
+            t = -t;
         }
-        let values = model.variables.iter().map(|variable| {
-            let numbers = &x[variable.first..][..variable.family.len()];
-            (variable.family.name.clone(), numbers.to_vec())
+        // A Lagrangian makes the momenta, and velocities give its start.
+        let velocities = match &model.dynamics {
+            Dynamics::Hamiltonian(h, _) if model.lagrangian.is_some() => {
+                RowProgram::momentum_slopes(h, model.degrees()).evaluate(
+                    t,
+                    &x,
+                    &model.parameter_values,
+                )
+            }
+            _ => Vec::new(),
+        };
+        // The work of forces is counted from the start of a run.
+        let variables = model.variables.iter().filter(|variable| variable.role != Role::Work);
+        let values = variables.map(|variable| {
+            let (first, len) = (variable.first, variable.family.len());
+            match variable.role {
+                Role::Momentum(of) if !velocities.is_empty() => {
+                    let numbers = &velocities[first - model.degrees()..][..len];
+                    (velocity_of(&model.variables[of].family.name), numbers.to_vec())
+                }
+                _ => (variable.family.name.clone(), x[first..first + len].to_vec()),
+            }
         });
         let values: Vec<(String, Vec<f64>)> = values.collect();
         self.start = Some(StartRun { path: path.display().to_string(), values: values.len() });

@@ -110,6 +110,12 @@ pub fn function_names() -> Vec<&'static str> {
         .collect()
 }
 
+/// Name of the initial velocity of a coordinate that the file gives none: no name in a file has a
+/// prime.
+pub fn velocity_of(coordinate: &str) -> String {
+    format!("{coordinate}'")
+}
+
 /// Name of the momentum of a coordinate whose initial velocity is given.
 pub(super) fn momentum_of(coordinate: &str) -> String {
     format!("p_{coordinate}")

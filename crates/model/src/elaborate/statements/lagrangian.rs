@@ -8,6 +8,7 @@ use crate::elaborate::expression::{self, CheckedExpression, Depends, Ex, Kind, S
 use crate::elaborate::functions::Function;
 use crate::elaborate::lower::{LARGEST_TEMPLATE, Purpose};
 use crate::elaborate::model::{Component, Dynamics, Family, Following, Quantity, component_suffix};
+use crate::elaborate::names::velocity_of;
 use crate::elaborate::shape::Shape;
 use crate::elaborate::{CheckedFormula, Elaborator, VariableRole};
 use crate::functional::{Functional, Stretches, Term};
@@ -30,12 +31,20 @@ pub(in crate::elaborate) fn add_velocities(file: &mut File) {
         file.statements.iter().filter(begins).map(|s| s.reference.text.clone()).collect();
     let coordinates = file.statements.iter().filter(|s| s.kind == StatementKind::Coordinate);
     let at_rest = coordinates.filter(|s| !begun.contains(&s.name.text)).map(|s| {
-        let name = Name { text: format!("{}'", s.name.text), span: s.name.span };
+        let name = Name { text: velocity_of(&s.name.text), span: s.name.span };
         let reference = s.name.clone();
         Statement { name, reference, ..Statement::new(StatementKind::Velocity, s.name.span) }
     });
     let at_rest: Vec<Statement> = at_rest.collect();
     file.statements.extend(at_rest);
+}
+
+/// Statement of the initial velocity of the coordinate whose [`velocity_of`] is `name`, if there is
+/// one. A state at which a run begins gives it under that name.
+pub(in crate::elaborate) fn velocity_named(file: &File, name: &str) -> Option<usize> {
+    let of =
+        |s: &Statement| s.kind == StatementKind::Velocity && velocity_of(&s.reference.text) == name;
+    file.statements.iter().position(of)
 }
 
 impl Elaborator<'_> {

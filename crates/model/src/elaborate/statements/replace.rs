@@ -4,6 +4,7 @@ use crate::elaborate::expression::{self, CheckedExpression, Ex, Kind};
 use crate::elaborate::model::Family;
 use crate::elaborate::names::momentum_of;
 use crate::elaborate::shape::Shape;
+use crate::elaborate::statements::lagrangian::{add_velocities, velocity_named};
 use crate::elaborate::{Elaborator, GivenValue, Variations};
 use crate::graph::op::Binary;
 use crate::syntax::ast;
@@ -201,6 +202,9 @@ pub(in crate::elaborate) fn replace<'a>(
         varied.extend(statements);
     }
     let mut given = Vec::new();
+    if variations.given.iter().any(|value| value.by == "start") {
+        add_velocities(file);
+    }
     for (number, value) in variations.given.iter().enumerate() {
         let target = &value.name;
         let end = end_of_base(&target.text);
@@ -213,8 +217,10 @@ pub(in crate::elaborate) fn replace<'a>(
         if value.by == "start" {
             state_momentum(file, name);
         }
+        let velocity = (value.by == "start").then(|| velocity_named(file, name)).flatten();
         let statements = file.statements.iter().enumerate();
-        let named = statements.filter(|(_, s)| has_value(s.kind) && s.name.text == name);
+        let named = statements
+            .filter(|&(k, s)| has_value(s.kind) && s.name.text == name || velocity == Some(k));
         given.extend(named.map(|(statement, _)| Given { statement, selection, value, number }));
         if given.len() == before {
             let target = ast::Name { text: name.to_string(), ..target.clone() };
