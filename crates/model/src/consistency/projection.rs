@@ -16,6 +16,7 @@ use crate::treatment::unrolled::unroll;
 use holonome_linear::gram::Row;
 use holonome_linear::pattern::Pattern;
 use holonome_linear::products::Products;
+use std::collections::BTreeSet;
 
 const REDUNDANT: &str = "the constraints are redundant there";
 
@@ -56,12 +57,14 @@ pub fn project_initial_by(backend: &dyn Backend, model: &Model) -> Result<Projec
 
 /// Projection of states onto the constraint set by least changes: of positions in the kinetic
 /// metric of the start, then of momenta in its inverse; for other constraints in units of the
-/// state's own size.
+/// state's own size, where positions without mass, such as multipliers, move in place of others.
 pub struct Projection {
     degrees: usize,
     /// Time of the start.
     t0: f64,
     scales: Scales,
+    /// Positions without mass, such as multipliers, beside others with mass.
+    massless: Vec<u32>,
     constraints: Functions,
     /// Numbers in the state of the rows of H_pp, and these rows; empty if the metric is not the
     /// kinetic one.
@@ -73,6 +76,10 @@ pub struct Projection {
     /// Number of iterations without progress, near rounding, after which one ends.
     patience: usize,
 }
+
+/// Ratio of the unit of a position without mass to its size: others do not move in its place by more
+/// than the rounding of the square.
+const OF_MASSLESS: f64 = 1e8;
 
 /// Functions of the state with the rows of their Jacobian.
 enum Functions {
@@ -169,6 +176,7 @@ impl Projection {
             degrees: n,
             t0: model.t0,
             scales: Scales::by(backend, model),
+            massless: Vec::new(),
             systems: Products::sparse(&rows, &directions),
             constraints: functions(constraints),
             metric: (momenta, functions(metric)),
@@ -190,12 +198,22 @@ impl Projection {
         let holonomic = structure.kind == ConstraintKind::Holonomic;
         // H_pp by rows over the momenta.
         let mut metric: Vec<(u32, Gradient)> = Vec::new();
-        if holonomic && structure.hidden.iter().all(|h| !h.tangency) {
-            for (i, d) in unrolled.hamiltonian_gradient.clone() {
-                if i as usize >= n {
-                    metric.push((i, unrolled.graph.gradient(d)));
-                }
+        for (i, d) in unrolled.hamiltonian_gradient.clone() {
+            if i as usize >= n {
+                metric.push((i, unrolled.graph.gradient(d)));
             }
+        }
+        let heavy: BTreeSet<u32> = metric
+            .iter()
+            .flat_map(|(_, row)| row)
+            .map(|&(i, _)| i)
+            .filter(|&i| i as usize >= n)
+            .collect();
+        let massless =
+            (0..n as u32).filter(|i| !heavy.is_empty() && !heavy.contains(&(i + n as u32)));
+        let massless = massless.collect();
+        if !holonomic || structure.hidden.iter().any(|h| h.tangency) {
+            metric.clear();
         }
         let formulas = |nodes: &[Node], gradients: &[&Gradient]| {
             let parameters = model.parameter_values.len();
@@ -213,6 +231,7 @@ impl Projection {
             degrees: n,
             t0: model.t0,
             scales: Scales::new(model),
+            massless,
             constraints: formulas(&nodes, &gradients),
             metric: (metric.iter().map(|&(i, _)| i).collect(), mass),
             hidden: (!hidden.is_empty() && holonomic).then(|| formulas(&hidden, &hidden_gradients)),
@@ -249,15 +268,21 @@ impl Projection {
         let (momenta, curvature) = &self.metric;
         let metric = Metric::new(n, momenta, &curvature.at(self.t0, parameters)(&x).1);
         let units = self.scales.units(start);
-        let least = |row: &Row| {
-            row.iter().map(|&(i, d)| (i, d * units[i as usize] * units[i as usize])).collect()
+        let mut cheap = units.clone();
+        for &i in &self.massless {
+            cheap[i as usize] *= OF_MASSLESS;
+        }
+        let by = |units: &[f64], row: &Row| {
+            let square = |i: u32| units[i as usize] * units[i as usize];
+            row.iter().map(|&(i, d)| (i, d * square(i))).collect()
         };
+        let least = |row: &Row| by(&units, row);
+        let by_massless = |row: &Row| by(&cheap, row);
         let direction = |row: &Row| if momenta.is_empty() { least(row) } else { metric.raise(row) };
         let constraints = self.constraints.at(self.t0, parameters);
         let (systems, patience) = (&self.systems, self.patience);
-        let units = &units[..];
-        let set =
-            ConstraintSet { functions: &constraints, raise: &direction, systems, units, patience };
+        let functions = &constraints;
+        let set = ConstraintSet { functions, raise: &direction, systems, units: &units, patience };
         set.least_change(&mut x)?;
         if let Some(hidden) = &self.hidden {
             // δp = Gᵀμ: the hidden constraint's gradient is G M⁻¹ over the momenta, and M lowers it
@@ -273,7 +298,15 @@ impl Projection {
         }
         if let Some(both) = &self.both {
             let both = both.at(self.t0, parameters);
-            ConstraintSet { functions: &both, raise: &least, ..set }.least_change(&mut x)?;
+            let set = ConstraintSet { functions: &both, raise: &least, ..set };
+            let mut moved = x.clone();
+            let alone = ConstraintSet { raise: &by_massless, ..set };
+            let by_massless = !self.massless.is_empty()
+                && alone.newton(&mut moved, &mut vec![0.0; start.len()]).is_ok();
+            match by_massless {
+                true => x = moved,
+                false => set.least_change(&mut x)?,
+            }
         }
         let distance = |range: std::ops::Range<usize>| {
             range.map(|i| (x[i] - start[i]).powi(2)).sum::<f64>().sqrt()
