@@ -121,14 +121,14 @@ impl NormalEquations {
         NormalEquations::new(&Invariants { pattern, ..invariants.clone() }, 2 * dim, regularisation)
     }
 
-    /// Leave out, from the next factorisation on, the rows that `other` left out in its last one.
+    /// Leave out, from the next factorisation on, the rows that `other` left out in its last one, but
+    /// for those without a gradient there, as of an energy at rest.
     pub fn keep_rows_of(&mut self, other: &NormalEquations) {
-        for (active, scale) in self.active.iter_mut().zip(&other.scale) {
-            *active = *scale != 0.0;
-        }
+        self.active.copy_from_slice(&other.active);
         if other.regularisation == Regularisation::LeastNorm {
-            for row in other.cholesky.left_out() {
-                self.active[other.first + row] = false;
+            let left_out = other.cholesky.left_out().iter().map(|row| other.first + row);
+            for row in left_out.filter(|&row| other.scale[row] != 0.0) {
+                self.active[row] = false;
             }
         }
     }

@@ -98,7 +98,8 @@ impl Projection {
             );
         }
         self.equations.factor_in(&self.jacobian, &self.roots, &[]);
-        self.stopping.begin((&self.equations, &self.jacobian), target, (x, h), (vectors, scales));
+        let sizes = scales.sizes(vectors.count());
+        self.stopping.begin((&self.equations, &self.jacobian), target, (x, h), (vectors, sizes));
         self.start.copy_from_slice(x);
         let mut met = std::mem::take(&mut self.met);
         self.stopping.put_met_integrals(values, target, system.invariants().constraints, &mut met);

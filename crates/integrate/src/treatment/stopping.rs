@@ -7,7 +7,7 @@
 //! changes its constraint by round-off in a step.
 
 use super::normal_equations::NormalEquations;
-use crate::scales::{Scales, Vectors};
+use crate::scales::Vectors;
 use crate::system::{ConstraintRates, Invariants};
 use crate::vector::max_or_nan;
 use holonome_arithmetic::square;
@@ -85,20 +85,20 @@ impl Stopping {
         }
     }
 
-    /// Prepare for the first iteration, near the state `x` with these running sizes and these
-    /// nonzeros of DF, in a step of the length `h`.
+    /// Prepare for the first iteration, near the state `x` whose vectors have had these squared
+    /// `sizes`, with these nonzeros of DF, in a step of the length `h`.
     pub fn begin(
         &mut self,
         (equations, jacobian): (&NormalEquations, &[f64]),
         target: &[f64],
         (x, h): (&[f64], f64),
-        (vectors, scales): (&Vectors, &Scales),
+        (vectors, sizes): (&Vectors, &[f64]),
     ) {
         self.restart();
         // A vector is known to a rounding of the size that it has had. The terms of F may all
         // vanish here, as those of the hidden constraint of a pendulum that turns, and would
         // promise a precision that x₁ cannot have.
-        for (vector, size) in scales.sizes(vectors.count()).iter().enumerate() {
+        for (vector, size) in sizes[..vectors.count()].iter().enumerate() {
             let at = vectors.components_of(vector);
             let size = size.max(square(&x[at.clone()])).sqrt();
             self.sizes[at].fill(size);

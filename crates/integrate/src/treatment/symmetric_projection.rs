@@ -36,7 +36,7 @@ use super::normal_equations::{NormalEquations, Regularisation, stack};
 use super::squared_distance;
 use super::stopping::{Off, Stopping, Unconverged};
 use crate::cost::Cost;
-use crate::scales::{Role, Scales, Vectors};
+use crate::scales::{Role, Scales, Vectors, set_norms};
 use crate::system::{Invariants, System};
 
 /// Reason why a step has no result.
@@ -55,6 +55,8 @@ pub struct SymmetricProjection {
     /// The matrix of (2).
     both: NormalEquations,
     stopping: Stopping,
+    /// Squared scales of the vectors.
+    sizes: Vec<f64>,
     /// D(x₀).
     start_jacobian: Vec<f64>,
     /// D at the last x₁.
@@ -86,6 +88,7 @@ impl SymmetricProjection {
             at_start: NormalEquations::new(invariants, dim, Regularisation::LeastNorm),
             both: NormalEquations::stacked(invariants, dim, Regularisation::LeastNorm),
             stopping: Stopping::new(invariants, dim, tolerance),
+            sizes: Vec::new(),
             start_jacobian: vec![0.0; entries],
             jacobian: vec![0.0; entries],
             stacked: vec![0.0; 2 * entries],
@@ -124,7 +127,10 @@ impl SymmetricProjection {
         base(&self.start, x1, work, cost).map_err(StepFailure::Base)?;
         self.evaluate(system, t1, x1, values, work, cost);
         let (equations, vectors) = ((&self.at_start, &self.jacobian[..]), system.vectors());
-        self.stopping.begin(equations, target, (x1, h), (vectors, scales));
+        // A body at rest, or at the origin, is moved by what others need, and no more exactly.
+        let sizes = scales.sizes(vectors.count());
+        set_norms(vectors, sizes, &scales.masses, 0.0, &mut self.sizes);
+        self.stopping.begin(equations, target, (x1, h), (vectors, &self.sizes));
         if self.arrived(values, target, Off::NOTHING)? {
             return Ok(());
         }
