@@ -236,3 +236,36 @@ fn a_sleigh_ends_straight() {
         }
     }
 }
+
+#[test]
+fn claims_of_runs_backwards_are_tested_at_their_start() {
+    // A blade that is steered: the start meets its constraint at t = 0 alone.
+    let text = "coordinate x = 0\ncoordinate y = 0\nvelocity v of x = 1\nlagrangian (x'^2 + y'^2)/2\n\
+                rolling blade : sin(0.4*t)*x' - cos(0.4*t)*y' = 0\nforce push on x = 0.3";
+    let span = Some((Some(0.0), Some(-2.0)));
+    let settings = holonome::Settings { span, ..Default::default() };
+    let problem = Problem::from_text("blade", text, &Default::default(), &settings).unwrap();
+    let found = run(problem, options("--rtol 1e-11 --until -2")).unwrap();
+    // The speed grows by 0.3 cos(0.4 t) along the blade.
+    let speed = 1.0 + 0.3 * (-0.8f64).sin() / 0.4;
+    let state = found.state();
+    let off = (state[2] - speed * 0.8f64.cos()).abs().max((state[3] + speed * 0.8f64.sin()).abs());
+    assert!(off < 1e-9, "{state:?}");
+}
+
+#[test]
+fn random_points_that_are_near_no_set_refute_no_claim() {
+    // At phi = π/2 both wheels say the same, and Newton's iteration may settle off their set.
+    let text = "parameter m = 1\nparameter l = 0.2\n\
+        coordinate x = 0\ncoordinate y = 0\ncoordinate th = 0.7\ncoordinate psi = 0\ncoordinate phi = 0\n\
+        velocity w of psi = 2\n\
+        lagrangian m/2*(x'^2 + y'^2) + m*l^2/2*th'^2 + 0.008*psi'^2 + 0.016*psi'*th' + 0.0013*phi'^2\n\
+        rolling a : -sin(th + phi)*x' + cos(th + phi)*y' - l*cos(phi)*th' = 0\n\
+        rolling b : -sin(th - phi)*x' + cos(th - phi)*y' + l*cos(phi)*th' = 0\n\
+        force rotor on psi = 0.1*sin(t)";
+    let found = run(problem(text), options("--until 2")).unwrap_or_else(|error| panic!("{error}"));
+    // Nothing steers: the rotor turns alone, psi'' = 0.1 sin(t)/0.016.
+    let psi = 2.0 * 2.0 + 6.25 * (2.0 - 2f64.sin());
+    let state = found.state();
+    assert!((state[3] - psi).abs() < 1e-7 && state[0].abs() < 1e-12, "{state:?} {psi}");
+}

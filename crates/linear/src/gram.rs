@@ -133,6 +133,12 @@ impl Gram {
         (0..count).map(row)
     }
 
+    /// Smallest pivot, 1 if there is none: the square of the sine of an angle between rows, where 1
+    /// is independent.
+    pub fn smallest_pivot(&self) -> f64 {
+        self.pivots.iter().copied().fold(1.0, f64::min)
+    }
+
     /// Rows that depend on the rows before them.
     pub fn dependent(&self) -> Vec<usize> {
         (0..self.pivots.len())

@@ -24,6 +24,9 @@ const CONSTANT: f64 = 1e-8;
 /// roundings of a double.
 const ROUNDED: f64 = 1e-11;
 
+/// Least pivot of the constraints' gradients at a point where claims are tested.
+const REGULAR: f64 = 1e-6;
+
 /// Number of random points of the constraint set at which claims are tested.
 const POINTS: usize = 8;
 
@@ -41,9 +44,16 @@ pub(super) fn integrals_hold(model: &Model, field: &Field, span: (f64, f64), fou
     let scales = Scales::new(model);
     let units = scales.units(&model.initial);
     let set = structure::set_probe(model, field);
+    // Where constraints are dependent the field has no forces for them, and Newton's iteration may
+    // lead there.
+    let is_regular = |t: f64, x: &[f64]| {
+        let in_units = |row: Row| row.iter().map(|&(i, d)| (i, d * units[i as usize])).collect();
+        let rows: Vec<Row> = set.at(t, x).1.into_iter().map(in_units).collect();
+        Gram::new(&rows, 0.0).smallest_pivot() > REGULAR
+    };
     let onto = |t: f64, x: &[f64]| match field.constraints {
         0 => Some(x.to_vec()),
-        _ => structure::onto_set(&set, t, x, &units),
+        _ => structure::onto_set(&set, t, x, &units).filter(|x| is_regular(t, x)),
     };
     let (points, ambient) = sample_points(model, &scales, (span, POINTS), &onto);
     for group in claims() {
@@ -133,8 +143,9 @@ pub(super) fn rows_hold(
     };
     let count = if field.constraints == 0 { POINTS } else { 2 };
     let moves = model.constraints.iter().any(|c| c.depends & TIME != 0);
-    let last = if moves && field.constraints > MOST_CONSTRAINTS { span.0 } else { span.1 };
-    let (points, ambient) = sample_points(model, scales, ((span.0, last), count), &onto);
+    let at_start = moves && field.constraints > MOST_CONSTRAINTS;
+    let span = if at_start { (model.t0, model.t0) } else { span };
+    let (points, ambient) = sample_points(model, scales, (span, count), &onto);
     let at = |list: &[(f64, Vec<f64>)]| -> Vec<(f64, Vec<Rate>)> {
         list.iter().map(|p| (p.0, rates(p))).collect()
     };
@@ -244,7 +255,7 @@ fn sample_points(
     let drawn = structure::points_around(scales, &model.initial, count, 0x1e57);
     let on_set =
         drawn.into_iter().map(|x| (time(), x)).filter_map(|(t, x)| Some((t, onto(t, &x)?)));
-    let points = std::iter::once((span.0, model.initial.clone())).chain(on_set).collect();
+    let points = std::iter::once((model.t0, model.initial.clone())).chain(on_set).collect();
     let ambient = structure::points_around(scales, &model.initial, 4, 0xa3b1);
     (points, ambient.into_iter().map(|x| (time(), x)).collect())
 }

@@ -301,10 +301,11 @@ pub(crate) fn onto_zeros(
             (step * unit).abs() <= 1e-14 * (unit + x.abs())
         };
         if step.iter().zip(units).zip(&x).all(settled) {
-            return Some(x);
+            break;
         }
     }
-    // Quadratic convergence that has stalled at round-off is good enough for an examination.
+    // Quadratic convergence that has stalled at round-off is good enough for an examination. Where
+    // functions are dependent, the iteration may also settle at a point at which they do not vanish.
     let (f, rows) = functions(t, &x);
     let size = |row: &Row| {
         row.iter().map(|&(i, d)| d.abs() * units[i as usize].max(x[i as usize].abs())).sum::<f64>()
