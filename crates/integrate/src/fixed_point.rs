@@ -8,7 +8,7 @@ mod slices;
 use crate::controller::StepControl;
 use crate::plan::{Plan, Stepping};
 use crate::scales::{UNIT_ROUND_OFF, Vectors};
-use crate::scheme::collocation::{CONVERGES_TO, Collocation, From};
+use crate::scheme::collocation::{CONVERGES_TO, Collocation, From, reach};
 use crate::scheme::map::{
     Allowance, Attempts, Blocks, Estimate, Facts, NoStep, StepFrom, StepMap, Workspace,
 };
@@ -151,6 +151,15 @@ impl<'a> CollocationMap<'a> {
             (from, stop) = (From::Start, Stop { too_far: f64::INFINITY, ..stop });
         }
         Ok(allowance)
+    }
+
+    /// Value of the step's polynomial at the part `theta` of the step from `x`.
+    fn along_the_polynomial(&self, (theta, x): (f64, &[f64]), memory: &Memory, out: &mut [f64]) {
+        let (stages, mut parts) = (self.collocation.stages, Vec::new());
+        reach(1.0, [-1.0, theta, *memory.length], |part| parts.push(part), stages);
+        for ((out, x), w) in out.iter_mut().zip(x).zip(memory.w.chunks_exact(stages)) {
+            *out = w.iter().zip(&parts).fold(*x, |sum, (w, part)| w.mul_add(*part, sum));
+        }
     }
 
     /// Set the memory as if a step of the length h with the field at its end had come before.
@@ -316,6 +325,22 @@ impl StepMap for CollocationMap<'_> {
         })
     }
 
+    fn takes_scales(&self) -> bool {
+        self.ends > 0
+    }
+
+    fn take_scales(&self, norms: &[f64], h: f64, memory: &mut [f64]) -> bool {
+        let vectors = self.system.vectors();
+        let memory = Memory::of(self.collocation, vectors, memory);
+        let (norms, floors) = norms.split_at(vectors.count());
+        memory.sizes.copy_from_slice(norms);
+        let momenta = memory.sizes[vectors.conjugates()..].iter_mut();
+        for (size, floor) in momenta.zip(floors) {
+            *size = size.max(floor / (h * h));
+        }
+        self.takes_scales()
+    }
+
     fn attempts(&self) -> Option<&dyn Attempts> {
         self.attempts
     }
@@ -329,7 +354,7 @@ impl StepMap for CollocationMap<'_> {
     }
 
     /// Make a step to that time: the polynomial is of half the order within the step, and serves as
-    /// the start of the iteration.
+    /// the start of the iteration, and as the result if that does not converge.
     fn interpolate(
         &self,
         StepFrom { t, h, x }: StepFrom,
@@ -341,12 +366,19 @@ impl StepMap for CollocationMap<'_> {
         let (error, work) = work.split_at_mut(x.len());
         memory.copy_from_slice(workspace.memory);
         let memory = &mut Memory::of(self.collocation, self.system.vectors(), memory);
+        // No shorter step is to be had, so that iterations may contract slowly.
+        let (too_far, contraction) = (f64::INFINITY, SLOWEST_CONTRACTION);
         let (part, stop) =
-            (StepFrom { t, h: theta * h, x }, Stop { too_far: f64::INFINITY, ..self.stop });
+            (StepFrom { t, h: theta * h, x }, Stop { too_far, contraction, ..self.stop });
         self.stages.start(part, From::Start, stop, memory, work);
         let iterated = self.stages.iterate(stop, work);
-        workspace.cost.field += iterated.count as u64 * self.collocation.stages as u64 + self.ends;
-        self.stages.finish(memory, out, error, work);
+        workspace.cost.field += iterated.count as u64 * self.collocation.stages as u64;
+        if iterated.converged(stop) {
+            workspace.cost.field += self.ends;
+            self.stages.finish(memory, out, error, work);
+        } else {
+            self.along_the_polynomial((theta, x), memory, out);
+        }
     }
 }
 

@@ -25,8 +25,8 @@ mod symmetric;
 mod unmet;
 mod watch;
 
-use attempt::Accepted;
 pub use attempt::REJECTIONS_OF_NEW;
+use attempt::{Accepted, STEPS_BETWEEN_SCALES, steps_to_scales};
 use block::BlockOutputs;
 use claims::Claims;
 use events::{Steps, Whole};
@@ -455,6 +455,9 @@ impl<'a> Engine<'a> {
         while self.state.elapsed < adaptive.span() {
             self.find_rounding();
             self.find_stiffness();
+            if steps_to_scales(self.state.step) == STEPS_BETWEEN_SCALES {
+                self.give_scales(self.state.controller.h);
+            }
             let moment = adaptive.moment_at(self.state.t);
             if self.map.takes_first_stage() || self.state.controller.h == 0.0 {
                 self.first_stage()?;

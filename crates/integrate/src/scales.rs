@@ -11,8 +11,8 @@
 //!   momenta, and in a step of the length h at least 10⁻⁶ m S_q/h, where S_q is the scale of its
 //!   position: an error below that part of the tolerance moves the position by as small a part of
 //!   its own tolerance. A momentum without mass, which constraints may hold at 0, has
-//!   the size that the motion of the others would give it: at least J/S_q, J = max σ_q σ_p over those with
-//!   mass, and 10⁻⁶ I/(h S_q). At rest, where forces cancel and all momenta are rounding, this floor alone
+//!   the size that the motion of the others would give it: at least J/S_q, J = max σ_q σ_p (of those without
+//!   mass too: a Lagrangian that is linear in the velocities has no others), and 10⁻⁶ I/(h S_q). At rest, where forces cancel and all momenta are rounding, this floor alone
 //!   is their scale. An oscillation of the frequency ω has the momentum m ω S_q, which is more than
 //!   this from hω = 10⁻⁶ on;
 //! - the rounding of the rate ẋ, as found by moving the state by some roundings of its vectors: an
@@ -426,11 +426,8 @@ pub fn set_norms<R: Real>(
         }
     }
     let pairs = vectors.conjugates();
-    // Square of the largest action of momenta with mass.
-    let actions = (0..pairs).map(|position| {
-        let momentum = pairs + position;
-        R::select(has_mass(momentum), sizes[position] * sizes[momentum], zero)
-    });
+    // Square of the largest action.
+    let actions = (0..pairs).map(|position| sizes[position] * sizes[pairs + position]);
     let action = actions.reduce(R::larger).unwrap_or(zero);
     for position in 0..pairs {
         let momentum = pairs + position;

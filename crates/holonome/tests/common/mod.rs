@@ -95,6 +95,7 @@ pub fn options(text: &str) -> RunOptions {
             "--friction" => options.friction = Some(number()),
             "--inverse-temperature" => options.inverse_temperature = Some(number()),
             "--gain" => options.gain = Some(value.parse::<Gains>().unwrap()),
+            "--max-steps" => options.max_steps = Some(value.parse().unwrap()),
             "--beta" => options.beta = Some(number()),
             "--penalty" => options.penalty = Some(PenaltyStrength::Omega(number())),
             "--slow-manifold" => options.slow_manifold = Some(value == "on"),

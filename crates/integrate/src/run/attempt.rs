@@ -18,6 +18,15 @@ use holonome_arithmetic::square;
 /// relative error of one that starts like a high power of the time is the same for every step.
 pub const REJECTIONS_OF_NEW: u32 = 12;
 
+/// Number of steps between two times at which a step takes the scales of the vectors. They are
+/// taken at the same steps however a run is interrupted.
+pub(super) const STEPS_BETWEEN_SCALES: u64 = 16;
+
+/// Number of steps from step `step` to the next one at which scales are taken.
+pub(super) fn steps_to_scales(step: u64) -> u64 {
+    STEPS_BETWEEN_SCALES - step % STEPS_BETWEEN_SCALES
+}
+
 /// Largest part of the time since the start within which the rounding of t blurs a motion that has
 /// begun.
 const MOST_BLURRED: f64 = 1e-4;
@@ -97,7 +106,7 @@ impl Engine<'_> {
             self.leave_new_vectors_aside(0.0);
         }
         let finds_length = self.control().finds_length;
-        let (mut first, mut blur) = (true, 0.0);
+        let (mut first, mut blur, mut scaled) = (true, 0.0, false);
         loop {
             self.check_limit()?;
             if rejections == REJECTIONS_OF_NEW {
@@ -129,6 +138,12 @@ impl Engine<'_> {
                     rejections = REJECTIONS_OF_NEW;
                     continue;
                 }
+                let again = MOST_BLURRED * elapsed;
+                if !std::mem::replace(&mut scaled, true) && self.give_scales(again) {
+                    // What is rounding did not converge to a part of itself.
+                    (h, rejections) = (again, 0);
+                    continue;
+                }
                 return Err(Failure::StepCollapsed { t, h, rejections, culprit: self.culprit(h) });
             }
             let Trial { length, end, .. } = attempt;
@@ -150,6 +165,13 @@ impl Engine<'_> {
             self.state.cost.rejected += 1;
             h = next;
         }
+    }
+
+    /// Give the scales of the vectors to the next steps, of about the length `h`; false if they take
+    /// none.
+    pub(super) fn give_scales(&mut self, h: f64) -> bool {
+        let StepState { scales, memory, .. } = &mut *self.state;
+        self.map.takes_scales() && h > 0.0 && self.map.take_scales(&scales.norms, h, memory)
     }
 
     /// True if a vector has always been 0.

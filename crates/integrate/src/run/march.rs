@@ -1,5 +1,6 @@
 //! Adaptive steps in a loop of the map: entry into the loop, and exit from it.
 
+use super::attempt::steps_to_scales;
 use super::rounding::steps_to_rounding;
 use super::watch::Watch;
 use super::{Engine, LONGEST_BLOCK};
@@ -145,6 +146,8 @@ impl Engine<'_> {
         let to_limit = self.plan.step_limit.saturating_sub(state.step + state.cost.rejected);
         let to_look = self.claims.steps_to_look(state.step).min(self.longest_block());
         let to_rounding = steps_to_rounding(state.step);
+        let takes_scales = self.map.takes_scales();
+        let to_scales = if takes_scales { steps_to_scales(state.step) } else { u64::MAX };
         [
             LONGEST_BLOCK,
             to_monitor,
@@ -152,6 +155,7 @@ impl Engine<'_> {
             steps_to_measurement(state.step),
             to_look,
             to_rounding,
+            to_scales,
         ]
         .into_iter()
         .min()

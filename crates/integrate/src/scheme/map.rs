@@ -218,6 +218,18 @@ pub trait StepMap: Sync {
         true
     }
 
+    /// Give the scales of the vectors, [`norms`](crate::scales::Scales::norms), to what a step of the
+    /// length `h` remembers; false if it remembers no scales. What rests, and is rounding, is not
+    /// iterated to a part of itself.
+    fn take_scales(&self, _norms: &[f64], _h: f64, _memory: &mut [f64]) -> bool {
+        false
+    }
+
+    /// True if [`StepMap::take_scales`] takes them.
+    fn takes_scales(&self) -> bool {
+        false
+    }
+
     /// True if [`StepMap::fixed_step`] takes nothing from `kept`, and nothing is done to its
     /// result. Only then can a step that a loop does not make well be made by itself within the
     /// loop.
