@@ -300,7 +300,8 @@ impl ErrorFacts {
             Failure::StepCollapsed { culprit: Culprit::Constraint { name, .. }, .. } => {
                 self.constraint = Some(name.clone());
             }
-            Failure::CorrectionFails { residual, constraint, .. } => {
+            Failure::CorrectionFails { residual, constraint, .. }
+            | Failure::BranchLost { residual, constraint, .. } => {
                 self.constraint = Some(constraint.clone());
                 self.residual = Some(*residual);
             }

@@ -250,3 +250,62 @@ fn velocities_accelerations_and_multipliers_are_recorded() {
         assert!((a[0] - b[0]).abs() < 1e-4, "{a:?} {b:?}");
     }
 }
+
+#[test]
+fn dry_friction_is_not_linear() {
+    // −3 sign(x') slows 2 down to 1.1 in 0.3, over 0.465.
+    for force in ["-3*sign(x')", "-3*if(x' > 0, 1, -1)", "3 - 6*round(0.5 + 0.2*x')"] {
+        let text = format!(
+            "coordinate x = 0\nmomentum p of x = 2\nhamiltonian p^2/2\nforce dry on x = {force}"
+        );
+        let force = text.clone();
+        for method in
+            ["stormer-verlet-a", "stormer-verlet-b", "implicit-midpoint", "velocity-verlet"]
+        {
+            let with = options(&format!("--method {method} --step 0.01 --until 0.3"));
+            let found =
+                run(problem(&text), with).unwrap_or_else(|error| panic!("{method}: {error}"));
+            let state = found.state();
+            let off = (state[0] - 0.465).abs().max((state[1] - 1.1).abs());
+            assert!(off < 1e-13, "{method}, {force}: {state:?}");
+        }
+    }
+    // Large models have it, too.
+    let text = "size n = 60\ncoordinate x[i in 1..n] = i\nmomentum p of x = 2\n\
+                hamiltonian sum(i in 1..n : p[i]^2/2)\nforce dry[i in 1..n] on x[i] = -3*sign(x[i]')";
+    for method in ["stormer-verlet-a", "stormer-verlet-b"] {
+        let with = options(&format!("--method {method} --step 0.01 --until 0.3"));
+        let state = run(problem(text), with).unwrap().state();
+        let off = (state[59] - 60.465).abs().max((state[119] - 1.1).abs());
+        assert!(off < 1e-12, "{method}: {off:e}");
+    }
+}
+
+#[test]
+fn quadratic_drag_begins_at_rest() {
+    // y' = −tanh(t) at g = c = 1.
+    let text = "coordinate r : R^2 = (0, 0)\nmomentum p of r\nhamiltonian dot(p, p)/2 + r.y\n\
+                force drag on r = -norm(r')*r'";
+    for method in ["radau5", "corrected:radau5", "corrected:dop853"] {
+        let with = options(&format!("--method {method} --rtol 1e-10 --until 2"));
+        let state = run(problem(text), with).unwrap_or_else(|e| panic!("{method}: {e}")).state();
+        let off = (state[1] + 2f64.cosh().ln()).abs().max((state[3] + 2f64.tanh()).abs());
+        assert!(off < 1e-8, "{method}: {off:e}");
+    }
+}
+
+#[test]
+fn samples_of_collocation_are_as_good_as_its_steps() {
+    // A decay that is so fast that iterations in a part of a step contract slowly: y = (1 + 100 t) e^(−100 t).
+    let text =
+        "coordinate y = 1\nmomentum p of y\nhamiltonian p^2/2 + 1e4*y^2/2\nforce d on y = -200*y'";
+    for method in ["corrected:gauss8", "plain:gauss8", "corrected:gauss16"] {
+        let with = options(&format!("--method {method} --until 0.6 --samples 601"));
+        let found = run(problem(text), with).unwrap();
+        for (t, y) in found.times().iter().zip(found.array("y")) {
+            let exact = (1.0 + 100.0 * t) * (-100.0 * t).exp();
+            // A balance of energy that is off by 1e-10 of the first energy moves what has decayed.
+            assert!((y[0] - exact).abs() < 1e-4, "{method}: {} {exact} at {t}", y[0]);
+        }
+    }
+}

@@ -145,3 +145,13 @@ fn stopped_runs_and_ensembles_are_those_of_one_run() {
         assert_eq!(q[2 * k + 1], alone.state()[0], "trajectory {k}");
     }
 }
+
+#[test]
+fn a_motion_that_slides_for_ever_says_so() {
+    let text = "coordinate x = 0\nmomentum p of x = 2\nhamiltonian p^2/2\nforce dry on x = -2.943*sign(x')";
+    for method in ["corrected:dop853", "plain:dop853"] {
+        let with = options(&format!("--method {method} --until 5 --samples 2"));
+        let error = run(text.parse().unwrap(), with).err().expect("it cannot end").to_string();
+        assert!(error.contains("slides along a surface"), "{method}: {error}");
+    }
+}

@@ -253,3 +253,51 @@ fn rough_starts_of_redundant_models_are_projected() {
         }
     }
 }
+
+/// Three cranks on one rod, side by side: a parallelogram, which the third one holds together.
+const CRANKS: &str = "\
+    parameter W = 1.2\n\
+    parameter a0 = 0.9272952180016122\n\
+    coordinate a : R^2 = (0.6, 0.8)\n\
+    coordinate b : R^2 = (3.6, 0.8)\n\
+    coordinate c : R^2 = (1.6, 0.8)\n\
+    velocity va of a = W*(-0.8, 0.6)\n\
+    velocity vb of b = W*(-0.8, 0.6)\n\
+    velocity vc of c = W*(-0.8, 0.6)\n\
+    hamiltonian dot(p_a, p_a)/2 + dot(p_b, p_b)/2.6 + dot(p_c, p_c)/0.8 + 9.81*(a.y + 1.3*b.y + 0.4*c.y)\n\
+    constraint crank : a = (cos(W*t + a0), sin(W*t + a0))\n\
+    constraint rocker : dot(b - (3, 0), b - (3, 0)) = 1\n\
+    constraint coupler : dot(b - a, b - a) = 9\n\
+    constraint on : c = a + (b - a)/3\n\
+    constraint brace : dot(c - (1, 0), c - (1, 0)) = 1\n";
+
+#[test]
+fn a_mechanism_that_folds_where_a_redundant_constraint_forbids_it_is_no_result() {
+    // At 1.845 all rods are in line, and the four-bar linkage may go on crossed, without its brace.
+    for method in
+        ["plain:gauss8", "corrected:dop853", "corrected:rk4 --step 0.001", "rattle --step 0.001"]
+    {
+        match run(
+            problem(CRANKS, Settings::default()),
+            options(&format!("--method {method} --until 3")),
+        ) {
+            Ok(found) => {
+                let state = found.state();
+                let off = (state[4] - 1.0).hypot(state[5]) - 1.0;
+                assert!(off.abs() < 1e-3, "{method}: {state:?}");
+            }
+            Err(error) => {
+                let error = error.to_string();
+                assert!(
+                    error.contains("in which the others are dependent")
+                        || error.contains("collapsed"),
+                    "{method}: {error}"
+                );
+            }
+        }
+    }
+    let error =
+        run(problem(CRANKS, Settings::default()), options("--method plain:gauss8 --until 3"));
+    let error = error.err().expect("it folds").to_string();
+    assert!(error.starts_with("brace followed from the other constraints"), "{error}");
+}

@@ -221,6 +221,48 @@ pub struct EventMemory {
     shrunk: u32,
 }
 
+/// Landings on switching surfaces among the last steps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Landings {
+    /// Number of landings since this step.
+    count: u64,
+    step: u64,
+    /// Time since the start at this step.
+    #[serde(with = "exact::number")]
+    elapsed: f64,
+}
+
+/// Number of landings, or of steps that slide, after which their pace is judged.
+const JUDGED: u64 = 1024;
+
+/// Number of steps in which a motion that crosses to and fro lands again.
+const TO_AND_FRO: u64 = 8;
+
+/// Number of further steps from which on a motion that slides does not reach the end of its run.
+const ENDLESS: f64 = 1e6;
+
+impl Landings {
+    /// Count a landing, or a look at a motion that slides (`slides`), after `step` steps and the time
+    /// `elapsed`, with the time `rest` to go. Returns the length of the steps if these lead nowhere:
+    /// they cross a surface to and fro, and more than a million are to follow.
+    pub(crate) fn count(
+        &mut self,
+        slides: bool,
+        (step, elapsed, rest): (u64, f64, f64),
+    ) -> Option<f64> {
+        self.count += 1;
+        let steps = step.saturating_sub(self.step);
+        let judged = if slides { steps >= JUDGED } else { self.count >= JUDGED };
+        if !judged {
+            return None;
+        }
+        let h = (elapsed - self.elapsed) / steps.max(1) as f64;
+        let follows = slides || steps <= TO_AND_FRO * JUDGED;
+        *self = Landings { count: 0, step, elapsed };
+        (follows && rest > ENDLESS * h).then_some(h)
+    }
+}
+
 /// Part of a function's terms that is its rounding.
 pub(crate) const ROUNDING: f64 = 32.0 * f64::EPSILON;
 

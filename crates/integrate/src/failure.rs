@@ -101,6 +101,28 @@ pub enum Failure<E> {
         /// Name of the constraint.
         constraint: String,
     },
+    /// A constraint that followed from the others does not any more.
+    #[error(
+        "{constraint} followed from the other constraints near the start and was left out, but is off by {residual:.1e} at t = {t}: the mechanism has gone through a configuration in which the others are dependent, and folded to another branch; end the run before, or leave out one of the others"
+    )]
+    BranchLost {
+        /// End of the step.
+        t: f64,
+        /// |ΔF|.
+        residual: f64,
+        /// Name of the constraint.
+        constraint: String,
+    },
+    /// The motion crosses a switching surface to and fro.
+    #[error(
+        "at t = {t} the motion slides along a surface where a condition, min, max, abs or sign of the model changes, and crosses it to and fro in steps of {h:.1e}, which reach no end: write a friction that holds as a smooth one, tanh(v/0.001) for sign(v), or end the run there by an event (`stop`)"
+    )]
+    Slides {
+        /// Time.
+        t: f64,
+        /// Length of the steps.
+        h: f64,
+    },
     /// A quantity that a treatment holds is not constant along the field.
     #[error(
         "'{claim}' is not constant along the motion at t = {t}: its rate is {rate:.1e} of the terms that cancel in it, so it cannot be held; correct it or leave it out, or use a `plain` method"
@@ -220,6 +242,8 @@ impl<E> Failure<E> {
             Failure::Degenerate { .. } => "degenerate-constraints",
             Failure::Indefinite { .. } => "indefinite-matrix",
             Failure::CorrectionFails { .. } => "correction-fails",
+            Failure::BranchLost { .. } => "branch-lost",
+            Failure::Slides { .. } => "slides",
             Failure::ClaimFails { .. } => "claim-fails",
             Failure::Dependent { .. } => "dependent-constraints",
             Failure::Singular { .. } => "singular-configuration",
@@ -239,6 +263,8 @@ impl<E> Failure<E> {
             | Failure::Degenerate { t, .. }
             | Failure::Indefinite { t, .. }
             | Failure::CorrectionFails { t, .. }
+            | Failure::BranchLost { t, .. }
+            | Failure::Slides { t, .. }
             | Failure::ClaimFails { t, .. }
             | Failure::Dependent { t, .. }
             | Failure::Singular { t, .. }
@@ -265,6 +291,8 @@ impl<E> Failure<E> {
             | Failure::Degenerate { t, .. }
             | Failure::Indefinite { t, .. }
             | Failure::CorrectionFails { t, .. }
+            | Failure::BranchLost { t, .. }
+            | Failure::Slides { t, .. }
             | Failure::ClaimFails { t, .. }
             | Failure::Dependent { t, .. }
             | Failure::Singular { t, .. }

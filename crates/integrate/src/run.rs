@@ -455,6 +455,9 @@ impl<'a> Engine<'a> {
         while self.state.elapsed < adaptive.span() {
             self.find_rounding();
             self.find_stiffness();
+            if self.state.events.iter().any(|memory| memory.slides && memory.has_reset()) {
+                self.count_landings(true)?;
+            }
             if steps_to_scales(self.state.step) == STEPS_BETWEEN_SCALES {
                 self.give_scales(self.state.controller.h);
             }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::averages::Averages;
 pub use crate::controller::pi::ControllerMemory;
 pub use crate::cost::Cost;
-use crate::events::{EventLog, EventMemory};
+use crate::events::{EventLog, EventMemory, Landings};
 use crate::exact;
 use crate::method::MethodTreatment;
 use crate::plan::{Plan, Stepping};
@@ -89,6 +89,9 @@ pub struct StepState {
     /// What is known of the functions of events.
     #[serde(default)]
     pub events: Vec<EventMemory>,
+    /// Start of the steps among which landings on switching surfaces are counted.
+    #[serde(default)]
+    pub landings: Landings,
     /// Events that were recorded.
     #[serde(default)]
     pub event_log: EventLog,
@@ -353,6 +356,7 @@ impl StepState {
             stiffness: Stiffness { since: plan.t0, ..Stiffness::default() },
             averages: Vec::new(),
             events: Vec::new(),
+            landings: Landings::default(),
             event_log: EventLog::default(),
             memory: Vec::new(),
             before_end: None,
@@ -419,6 +423,7 @@ impl StepState {
             stiffness,
             averages,
             events,
+            landings,
             event_log,
             memory,
             before_end: _,
@@ -446,7 +451,7 @@ impl StepState {
         (self.stability.count, self.stability.max, self.stability.sum) =
             (stability.count, stability.max, stability.sum);
         self.stability.direction.clone_from(&stability.direction);
-        self.stiffness = *stiffness;
+        (self.stiffness, self.landings) = (*stiffness, *landings);
         self.averages.clone_from(averages);
         self.events.clone_from(events);
         self.event_log.clone_from(event_log);

@@ -5,6 +5,7 @@ use super::watch::Watch;
 use super::{Engine, Outcome};
 use crate::events::{Action, EventMemory, side, sign};
 use crate::failure::Failure;
+use crate::plan::Stepping;
 use crate::system::{GroupKind, Vectors, all_finite};
 use std::sync::Arc;
 
@@ -46,7 +47,7 @@ impl Engine<'_> {
                     continue;
                 }
                 if rules[rule].action == Action::Land {
-                    self.land(watch, rule);
+                    self.land(watch, rule)?;
                     continue;
                 }
                 came[rule] = true;
@@ -102,7 +103,7 @@ impl Engine<'_> {
 
     /// Change the side of a switching surface at which a step ends. One that is crossed again and
     /// again within ever shorter times is left to step-size control.
-    fn land(&mut self, watch: &Watch, rule: usize) {
+    fn land<E>(&mut self, watch: &Watch, rule: usize) -> Result<(), Failure<E>> {
         let state = &mut *self.state;
         let memory = &mut state.events[rule];
         memory.side = match memory.side {
@@ -114,6 +115,19 @@ impl Engine<'_> {
         }
         state.memory.fill(0.0);
         state.first_stage.known = false;
+        self.count_landings(false)
+    }
+
+    /// Fail if the motion crosses switching surfaces to and fro in steps that lead nowhere. With
+    /// `slides` it is known that it does.
+    pub(super) fn count_landings<E>(&mut self, slides: bool) -> Result<(), Failure<E>> {
+        let state = &mut *self.state;
+        let Stepping::Adaptive(adaptive) = &self.plan.stepping else { return Ok(()) };
+        let at = (state.step, state.elapsed, adaptive.span() - state.elapsed);
+        match state.landings.count(slides, at) {
+            Some(h) => Err(Failure::Slides { t: state.t, h }),
+            None => Ok(()),
+        }
     }
 
     /// True if a function is zero and moves across, by more than the rounding of its rate before.

@@ -14,6 +14,7 @@ use crate::cost::Cost;
 use crate::failure::Failure;
 use crate::system::{GroupKind, Invariants, Place};
 use crate::treatment::Treatment;
+use crate::vector::irregular;
 use holonome_arithmetic::square;
 
 /// Part of its terms from which on a constraint is far off. A run whose steps end as far away is
@@ -23,9 +24,46 @@ const FAR: f64 = 1e-6;
 /// Part of a residual above which a correction that leaves it has brought it no nearer.
 const LEFT: f64 = 0.9;
 
-/// True if one of these deviations of the groups is that of a constraint which is far off. `terms`
-/// are the scales of the groups' terms and `h` is the length of a step, infinite if unknown. A
-/// hidden constraint counts only if it moves the constraint of which it is the rate in a step: at
+/// Part of its terms from which on a constraint that follows from the others counts as broken, and
+/// ratio to what the others are off by.
+const BROKEN: (f64, f64) = (1e-3, 1e3);
+
+/// Relative change of the state by which the terms of such a constraint are measured.
+const NUDGE: f64 = 1e-7;
+
+/// Deviation, relative to its terms, of a constraint that follows from the others from which on it is
+/// broken: the motion has gone through a configuration in which they are dependent, to a branch
+/// that it does not allow. With it the least terms of a constraint that is imposed. `None` if none
+/// is, as in a penalised run.
+fn broken_from(invariants: &Invariants, deviations: &[f64], terms: &[f64]) -> Option<[f64; 2]> {
+    let groups = invariants.groups.iter().zip(deviations.iter().zip(terms));
+    let held = groups.filter(|(group, (_, terms))| {
+        group.kind == GroupKind::Constraint && !group.monitored_only && **terms > 0.0
+    });
+    let held = held.map(|(_, (deviation, terms))| [deviation / terms, *terms]);
+    let [off, least] = held.reduce(|a, b| [a[0].max(b[0]), a[1].min(b[1])])?;
+    let (part, ratio) = BROKEN;
+    Some([part.max(ratio * off), least])
+}
+
+/// Groups of constraints that were left out, as they follow from the others.
+fn left_out(invariants: &Invariants) -> impl Iterator<Item = usize> {
+    let groups = invariants.groups.iter().enumerate();
+    let left_out = groups.filter(|(_, g)| g.kind == GroupKind::Constraint && g.monitored_only);
+    left_out.map(|(k, _)| k)
+}
+
+/// True if a constraint that was left out may be broken; its own terms are not known.
+fn may_be_broken(invariants: &Invariants, deviations: &[f64], terms: &[f64]) -> bool {
+    let mut of = left_out(invariants).filter(|&k| k < deviations.len()).peekable();
+    of.peek().is_some()
+        && broken_from(invariants, deviations, terms)
+            .is_some_and(|[from, least]| of.any(|k| deviations[k] > from * least))
+}
+
+/// True if one of these deviations of the groups is that of a constraint which is far off, or that
+/// of one left out which does not follow from the others any more. `terms` are the scales of the
+/// groups' terms and `h` is the length of a step, infinite if unknown. A hidden constraint counts only if it moves the constraint of which it is the rate in a step: at
 /// rest its own terms are rounding.
 pub fn may_be_far(invariants: &Invariants, deviations: &[f64], terms: &[f64], h: f64) -> bool {
     let groups = &invariants.groups;
@@ -39,7 +77,7 @@ pub fn may_be_far(invariants: &Invariants, deviations: &[f64], terms: &[f64], h:
         }
         _ => false,
     };
-    (0..deviations.len()).any(far)
+    (0..deviations.len()).any(far) || may_be_broken(invariants, deviations, terms)
 }
 
 /// Scratch of a trial.
@@ -55,25 +93,23 @@ pub(super) struct Trial {
 }
 
 impl Engine<'_> {
-    /// True if a constraint may be far off after corrections that left these deviations.
+    /// True if a constraint may be far off after steps that left these deviations.
     pub(super) fn may_be_far(&self, deviations: &[f64]) -> bool {
-        let corrects = matches!(self.treatment, Treatment::Correction(_));
-        let h = self.step_length();
-        corrects
-            && may_be_far(
-                self.system.invariants(),
-                &deviations[..self.groups],
-                &self.state.terms,
-                h,
-            )
+        let (invariants, terms) = (self.system.invariants(), &self.state.terms[..]);
+        let (deviations, h) = (&deviations[..self.groups], self.step_length());
+        match self.treatment {
+            Treatment::Correction(_) => may_be_far(invariants, deviations, terms, h),
+            _ => may_be_broken(invariants, deviations, terms),
+        }
     }
 
     /// Fail if a constraint is far off at x₁, the result of a step of the length `h`, and another
-    /// correction leaves it there.
+    /// correction leaves it there; or if one that was left out is.
     pub(super) fn check_met<E>(&mut self, t1: f64, h: f64) -> Result<(), Failure<E>> {
         if !self.may_be_far(&self.deviations) {
             return Ok(());
         }
+        self.check_left_out(t1)?;
         let Treatment::Correction(correction) = &mut self.treatment else { return Ok(()) };
         let (system, vectors, trial) = (self.system, self.system.vectors(), &mut self.trial);
         let (invariants, target) = (system.invariants(), &self.state.target);
@@ -134,5 +170,37 @@ impl Engine<'_> {
             residual,
             constraint: invariants.row_name(row).to_string(),
         })
+    }
+
+    /// Fail if a constraint that was left out is broken at x₁.
+    fn check_left_out<E>(&mut self, t1: f64) -> Result<(), Failure<E>> {
+        let (system, trial) = (self.system, &mut self.trial);
+        let (invariants, vectors) = (system.invariants(), system.vectors());
+        let (deviations, terms) = (&self.deviations[..self.groups], &self.state.terms[..]);
+        let Some([from, _]) = broken_from(invariants, deviations, terms)
+            .filter(|_| may_be_broken(invariants, deviations, terms))
+        else {
+            return Ok(());
+        };
+        trial.sizes.resize(system.dim(), 0.0);
+        vectors.spread_largest(&self.x1, &mut trial.sizes);
+        trial.x.clone_from(&self.x1);
+        for (i, (x, size)) in trial.x.iter_mut().zip(&trial.sizes).enumerate() {
+            *x += NUDGE * size * irregular(i);
+        }
+        trial.values.resize(invariants.count, 0.0);
+        system.invariant_values(t1, &trial.x, &mut trial.values, &mut self.work);
+        let off = |group: usize| {
+            let moved = invariants.groups[group].drift(&trial.values, &self.values);
+            deviations[group] / (moved / NUDGE)
+        };
+        match left_out(invariants).find(|&group| off(group) > from) {
+            Some(group) => Err(Failure::BranchLost {
+                t: t1,
+                residual: deviations[group],
+                constraint: invariants.groups[group].name.clone(),
+            }),
+            None => Ok(()),
+        }
     }
 }
