@@ -453,14 +453,7 @@ impl<'a> Engine<'a> {
     ) -> Result<Outcome, Failure<O::Error>> {
         let controller = Controller::new(&self.control());
         while self.state.elapsed < adaptive.span() {
-            self.find_rounding();
-            self.find_stiffness();
-            if self.state.events.iter().any(|memory| memory.slides && memory.has_reset()) {
-                self.count_landings(true)?;
-            }
-            if steps_to_scales(self.state.step) == STEPS_BETWEEN_SCALES {
-                self.give_scales(self.state.controller.h);
-            }
+            self.look_around()?;
             let moment = adaptive.moment_at(self.state.t);
             if self.map.takes_first_stage() || self.state.controller.h == 0.0 {
                 self.first_stage()?;
@@ -534,6 +527,19 @@ impl<'a> Engine<'a> {
             }
         }
         Ok(Outcome::Finished)
+    }
+
+    /// Do what is due now and then between adaptive steps.
+    fn look_around<E>(&mut self) -> Result<(), Failure<E>> {
+        self.find_rounding();
+        self.find_stiffness();
+        if steps_to_scales(self.state.step) == STEPS_BETWEEN_SCALES {
+            self.give_scales(self.state.controller.h);
+        }
+        match self.state.events.iter().any(|memory| memory.slides && memory.has_reset()) {
+            true => self.count_landings(true),
+            false => Ok(()),
+        }
     }
 
     /// Control of the steps.

@@ -38,6 +38,11 @@ pub(super) struct Accepted {
     pub end: f64,
 }
 
+/// Longest time within which the rounding of t blurs a motion, so long after the start.
+fn blurred(elapsed: f64) -> f64 {
+    MOST_BLURRED * elapsed
+}
+
 impl Engine<'_> {
     /// Put the field at the state into the first stage.
     pub(super) fn first_stage<E>(&mut self) -> Result<(), Failure<E>> {
@@ -129,8 +134,7 @@ impl Engine<'_> {
                     self.state.scales.begun = elapsed;
                     continue;
                 }
-                let unsharp =
-                    (shortest_resolved(elapsed) / adaptive.rtol).min(MOST_BLURRED * elapsed);
+                let unsharp = (shortest_resolved(elapsed) / adaptive.rtol).min(blurred(elapsed));
                 if blur == 0.0 && elapsed - self.state.scales.begun < unsharp {
                     // The force that pushes it may grow from 0, and is the rounding of t at first.
                     self.first_stage()?;
@@ -138,10 +142,9 @@ impl Engine<'_> {
                     rejections = REJECTIONS_OF_NEW;
                     continue;
                 }
-                let again = MOST_BLURRED * elapsed;
-                if !std::mem::replace(&mut scaled, true) && self.give_scales(again) {
-                    // What is rounding did not converge to a part of itself.
-                    (h, rejections) = (again, 0);
+                // What is rounding does not converge to a part of itself.
+                if !std::mem::replace(&mut scaled, true) && self.give_scales(blurred(elapsed)) {
+                    (h, rejections) = (blurred(elapsed), 0);
                     continue;
                 }
                 return Err(Failure::StepCollapsed { t, h, rejections, culprit: self.culprit(h) });
