@@ -69,6 +69,17 @@ const DECAYED: f64 = 1e-16;
 /// Remaining error of the iteration, as a part of the tolerance.
 const PART: f64 = 0.2;
 
+/// Set the sizes in a memory to the scales of the error norm, for steps of about the length h (see
+/// [`StepMap::take_scales`]).
+pub fn sizes_of_scales(vectors: &Vectors, norms: &[f64], h: f64, sizes: &mut [f64]) {
+    let (norms, floors) = norms.split_at(vectors.count());
+    sizes.copy_from_slice(norms);
+    let momenta = sizes[vectors.conjugates()..].iter_mut();
+    for (size, floor) in momenta.zip(floors) {
+        *size = size.max(floor / (h * h));
+    }
+}
+
 /// Step over some stages. Its memory is [`Memory`].
 pub struct CollocationMap<'a> {
     collocation: &'static Collocation,
@@ -332,12 +343,7 @@ impl StepMap for CollocationMap<'_> {
     fn take_scales(&self, norms: &[f64], h: f64, memory: &mut [f64]) -> bool {
         let vectors = self.system.vectors();
         let memory = Memory::of(self.collocation, vectors, memory);
-        let (norms, floors) = norms.split_at(vectors.count());
-        memory.sizes.copy_from_slice(norms);
-        let momenta = memory.sizes[vectors.conjugates()..].iter_mut();
-        for (size, floor) in momenta.zip(floors) {
-            *size = size.max(floor / (h * h));
-        }
+        sizes_of_scales(vectors, norms, h, memory.sizes);
         self.takes_scales()
     }
 

@@ -25,8 +25,8 @@ mod symmetric;
 mod unmet;
 mod watch;
 
-pub use attempt::REJECTIONS_OF_NEW;
-use attempt::{Accepted, STEPS_BETWEEN_SCALES, steps_to_scales};
+use attempt::{Accepted, steps_to_scales};
+pub use attempt::{REJECTIONS_OF_NEW, STEPS_BETWEEN_SCALES};
 use block::BlockOutputs;
 use claims::Claims;
 use events::{Steps, Whole};

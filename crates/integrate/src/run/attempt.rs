@@ -20,7 +20,7 @@ pub const REJECTIONS_OF_NEW: u32 = 12;
 
 /// Number of steps between two times at which a step takes the scales of the vectors. They are
 /// taken at the same steps however a run is interrupted.
-pub(super) const STEPS_BETWEEN_SCALES: u64 = 16;
+pub const STEPS_BETWEEN_SCALES: u64 = 16;
 
 /// Number of steps from step `step` to the next one at which scales are taken.
 pub(super) fn steps_to_scales(step: u64) -> u64 {

@@ -4,10 +4,12 @@ use super::formulas::{self, Measures, Places, StageNodes};
 use crate::backend::compile;
 use crate::kernels::formula::Formula;
 use crate::kernels::vectors::StateVectors;
+use holonome_integrate::ensemble::scatter;
 use holonome_integrate::fixed_point::{
-    Iterated, MOST_ITERATIONS, Memory, Stop, ends, of_increments, stop,
+    Iterated, MOST_ITERATIONS, Memory, Stop, ends, of_increments, sizes_of_scales, stop,
 };
 use holonome_integrate::plan::Plan;
+use holonome_integrate::scales::Vectors;
 use holonome_integrate::scheme::collocation::Collocation;
 use holonome_model::graph::aligned::{Aligned, first_aligned};
 use holonome_model::graph::interpret::Kernel;
@@ -133,6 +135,20 @@ impl LaneStages {
         memory[w].copy_from_slice(&of.numbers[self.rows(&self.at.w)]);
         memory[lost].copy_from_slice(&of.numbers[self.rows(&self.at.lost)]);
         memory[sizes].copy_from_slice(&of.numbers[self.rows(&self.at.sizes)]);
+    }
+
+    /// Take the scales of a lane's vectors for its next steps, of about the length h.
+    pub fn take_scales(
+        &self,
+        lane: usize,
+        (vectors, norms, h): (&Vectors, &[f64], f64),
+        of: &mut LaneNumbers,
+    ) {
+        if self.ends > 0 {
+            let mut sizes = vec![0.0; self.at.sizes.len()];
+            sizes_of_scales(vectors, norms, h, &mut sizes);
+            scatter(&sizes, self.lanes, lane, &mut of.numbers[self.rows(&self.at.sizes)]);
+        }
     }
 
     /// Places of the lengths in the memory, and of the counts.

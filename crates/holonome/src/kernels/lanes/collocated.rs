@@ -5,7 +5,8 @@ use super::{Advance, CompiledLanes, LaneBound};
 use crate::kernels::collocation::{LaneStages, LaneStep};
 use holonome_integrate::controller::slots::{Status, Within};
 use holonome_integrate::controller::trial::trial;
-use holonome_integrate::ensemble::{AdaptiveLaneSteps, LanesWithin};
+use holonome_integrate::ensemble::{AdaptiveLaneSteps, LaneSystem, LanesWithin};
+use holonome_integrate::run::STEPS_BETWEEN_SCALES;
 use std::ops::Range;
 
 impl CompiledLanes {
@@ -132,6 +133,14 @@ impl CompiledLanes {
                 memory[lengths.start + lane] = tried[lane];
             }
             let Some(slots) = slots else { continue };
+            for lane in (0..lanes).filter(|&lane| accepted(lane)) {
+                let of_lane = |slot: usize| state[slot * lanes + lane];
+                if (of_lane(slots.steps) as u64).is_multiple_of(STEPS_BETWEEN_SCALES) {
+                    let norms: Vec<f64> = slots.norms.clone().map(of_lane).collect();
+                    let scales = (self.vectors(), &norms[..], of_lane(slots.h_accepted));
+                    stages.take_scales(lane, scales, &mut numbers);
+                }
+            }
             let statuses = &state[slots.status * lanes..][..lanes];
             // A run by itself makes an attempt once more that is held.
             for (lane, &status) in statuses.iter().enumerate() {
