@@ -279,7 +279,7 @@ fn a_mechanism_that_folds_where_a_redundant_constraint_forbids_it_is_no_result()
     {
         match run(
             problem(CRANKS, Settings::default()),
-            options(&format!("--method {method} --until 3")),
+            options(&format!("--method {method} --until 3 --singular continue")),
         ) {
             Ok(found) => {
                 let state = found.state();
@@ -297,7 +297,7 @@ fn a_mechanism_that_folds_where_a_redundant_constraint_forbids_it_is_no_result()
         }
     }
     let error =
-        run(problem(CRANKS, Settings::default()), options("--method plain:gauss8 --until 3"));
+        run(problem(CRANKS, Settings::default()), options("--method plain:gauss8 --until 3 --singular continue"));
     let error = error.err().expect("it folds").to_string();
     assert!(error.starts_with("brace followed from the other constraints"), "{error}");
 }
