@@ -296,8 +296,10 @@ fn a_mechanism_that_folds_where_a_redundant_constraint_forbids_it_is_no_result()
             }
         }
     }
-    let error =
-        run(problem(CRANKS, Settings::default()), options("--method plain:gauss8 --until 3 --singular continue"));
+    let error = run(
+        problem(CRANKS, Settings::default()),
+        options("--method plain:gauss8 --until 3 --singular continue"),
+    );
     let error = error.err().expect("it folds").to_string();
     assert!(error.starts_with("brace followed from the other constraints"), "{error}");
 }

@@ -4,7 +4,6 @@
 //! it than its rounding. A start at a zero is no event, and a root of even order is none.
 
 use crate::exact;
-use crate::plan::{Plan, Stepping};
 use holonome_arithmetic::Real;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::sync::Arc;
@@ -293,13 +292,13 @@ impl EventMemory {
         EventMemory { side, slides, terms, last: t, interval, ..EventMemory::default() }
     }
 
-    /// Memories of the functions of `events`, from number `known` on, of a run that begins at (t, x):
-    /// one of `plan`.
+    /// Memories of the functions of `events`, from number `known` on, of a run that begins at (t, x),
+    /// and may land on switching surfaces.
     pub fn all_at(
         events: &dyn Events,
         known: usize,
         (t, x): (f64, &[f64]),
-        plan: &Plan,
+        lands: bool,
     ) -> Vec<EventMemory> {
         let rules = events.rules();
         let mut numbers = vec![0.0; 3 * rules.len()];
@@ -308,7 +307,6 @@ impl EventMemory {
         let (rates, terms) = rest.split_at_mut(rules.len());
         events.values(t, x, values, rates, &mut work);
         events.terms(t, x, terms, &mut work);
-        let lands = matches!(plan.stepping, Stepping::Adaptive(_));
         let begun =
             |k: usize| EventMemory::new(&rules[k], t, (values[k], rates[k], terms[k]), lands);
         (known..rules.len()).map(begun).collect()

@@ -350,6 +350,11 @@ impl Plan {
         }
     }
 
+    /// True if steps may end at switching surfaces: if they are adaptive.
+    pub fn lands(&self) -> bool {
+        matches!(self.stepping, Stepping::Adaptive(_))
+    }
+
     /// True if there are moments that no step may pass over.
     pub fn has_moments(&self) -> bool {
         !self.moments().is_empty()

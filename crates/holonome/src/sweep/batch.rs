@@ -788,7 +788,7 @@ impl<L: LaneSystem> LaneTrajectories<'_, '_, L> {
         }
         let Some(events) = self.values.events() else { return true };
         let plan = self.collector.simulation.run_plan();
-        let memories = EventMemory::all_at(events, 0, (plan.t0, x), plan);
+        let memories = EventMemory::all_at(events, 0, (plan.t0, x), plan.lands());
         let known = EventMemory::sides(&memories, events.rules(), sides);
         let count = self.collector.simulation.problem.model.parameter_values.len();
         put_sides(&mut self.all[..count], events.rules(), &memories);

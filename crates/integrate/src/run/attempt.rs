@@ -18,15 +18,6 @@ use holonome_arithmetic::square;
 /// relative error of one that starts like a high power of the time is the same for every step.
 pub const REJECTIONS_OF_NEW: u32 = 12;
 
-/// Number of steps between two times at which a step takes the scales of the vectors. They are
-/// taken at the same steps however a run is interrupted.
-pub const STEPS_BETWEEN_SCALES: u64 = 16;
-
-/// Number of steps from step `step` to the next one at which scales are taken.
-pub(super) fn steps_to_scales(step: u64) -> u64 {
-    STEPS_BETWEEN_SCALES - step % STEPS_BETWEEN_SCALES
-}
-
 /// Largest part of the time since the start within which the rounding of t blurs a motion that has
 /// begun.
 const MOST_BLURRED: f64 = 1e-4;
@@ -168,13 +159,6 @@ impl Engine<'_> {
             self.state.cost.rejected += 1;
             h = next;
         }
-    }
-
-    /// Give the scales of the vectors to the next steps, of about the length `h`; false if they take
-    /// none.
-    pub(super) fn give_scales(&mut self, h: f64) -> bool {
-        let StepState { scales, memory, .. } = &mut *self.state;
-        self.map.takes_scales() && h > 0.0 && self.map.take_scales(&scales.norms, h, memory)
     }
 
     /// True if a vector has always been 0.

@@ -45,7 +45,7 @@ impl Engine<'_> {
             return false;
         }
         let at = (state.t, &state.x[..]);
-        state.events.extend(EventMemory::all_at(watch.events, known, at, self.plan));
+        state.events.extend(EventMemory::all_at(watch.events, known, at, self.plan.lands()));
         let set = |(memory, rule): (&EventMemory, &EventRule)| memory.sets(rule);
         state.events.iter().zip(watch.events.rules()).any(set)
     }

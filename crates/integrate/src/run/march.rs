@@ -1,6 +1,6 @@
 //! Adaptive steps in a loop of the map: entry into the loop, and exit from it.
 
-use super::attempt::steps_to_scales;
+use super::given_scales::steps_to_scales;
 use super::rounding::steps_to_rounding;
 use super::watch::Watch;
 use super::{Engine, LONGEST_BLOCK};
