@@ -185,20 +185,22 @@ fn stages_of_a_large_field_are_found_without_its_matrix() {
     }
 }
 
+/// A snakeboard whose axles and rotor are driven from rest.
+const SNAKEBOARD: &str = "\
+    coordinate x = 0\ncoordinate y = 0\ncoordinate th = 0\ncoordinate psi = 0\ncoordinate phi = 0\n\
+    lagrangian (x'^2 + y'^2)/2 + 0.01*th'^2 + 0.025*(th' + psi')^2 + 0.01*(th'^2 + phi'^2)\n\
+    rolling front : -sin(th + phi)*x' + cos(th + phi)*y' + 0.25*cos(phi)*th' = 0\n\
+    rolling back : -sin(th - phi)*x' + cos(th - phi)*y' - 0.25*cos(phi)*th' = 0\n\
+    force rotor on psi = 0.05*sin(2*t)\nforce axle on phi = 0.02*cos(2*t) - 0.05*phi\n";
+
 #[test]
 fn projections_by_the_same_multipliers_begin_at_rest() {
     // Without potential H has no gradient at rest; and a point that is pinned at 0 has no size.
-    let snakeboard = "\
-        coordinate x = 0\ncoordinate y = 0\ncoordinate th = 0\ncoordinate psi = 0\ncoordinate phi = 0\n\
-        lagrangian (x'^2 + y'^2)/2 + 0.01*th'^2 + 0.025*(th' + psi')^2 + 0.01*(th'^2 + phi'^2)\n\
-        rolling front : -sin(th + phi)*x' + cos(th + phi)*y' + 0.25*cos(phi)*th' = 0\n\
-        rolling back : -sin(th - phi)*x' + cos(th - phi)*y' - 0.25*cos(phi)*th' = 0\n\
-        force rotor on psi = 0.05*sin(2*t)\nforce axle on phi = 0.02*cos(2*t) - 0.05*phi\n";
     let pinned = "\
         coordinate r[i in 1..2] : R^2 = (0, 1 - i)\nmomentum p of r\n\
         hamiltonian sum(i in 1..2 : dot(p[i], p[i])/2 + 9.81*r[i].y) - 3*r[2].x\n\
         constraint pin : r[1] = (0, 0)\nconstraint rod : dot(r[2] - r[1], r[2] - r[1]) = 1\n";
-    for text in [snakeboard, pinned] {
+    for text in [SNAKEBOARD, pinned] {
         let problem =
             Problem::from_text("rest", text, &BTreeMap::new(), &Settings::default()).unwrap();
         let with = options("--method symmetric-projection:midpoint --step 0.001 --until 0.2");
@@ -212,17 +214,11 @@ fn projections_by_the_same_multipliers_begin_at_rest() {
 #[test]
 fn collocation_starts_where_nothing_moves_yet() {
     // x, y and th begin like high powers of the time, and the forces of constraint cancel in them.
-    let text = "\
-        coordinate x = 0\ncoordinate y = 0\ncoordinate th = 0\ncoordinate psi = 0\ncoordinate phi = 0\n\
-        lagrangian (x'^2 + y'^2)/2 + 0.01*th'^2 + 0.025*(th' + psi')^2 + 0.01*(th'^2 + phi'^2)\n\
-        rolling front : -sin(th + phi)*x' + cos(th + phi)*y' + 0.25*cos(phi)*th' = 0\n\
-        rolling back : -sin(th - phi)*x' + cos(th - phi)*y' - 0.25*cos(phi)*th' = 0\n\
-        force rotor on psi = 0.05*sin(2*t)\nforce axle on phi = 0.02*cos(2*t) - 0.05*phi\n";
     // By the equations with multipliers, SymPy, and SciPy's DOP853 at 3e-14.
     let expected = [-3.77282209e-01, 3.19154477e-03, -6.29378927e-01, 3.26538421, 5.24921372e-01];
     for method in ["corrected:gauss16", "corrected:gauss8", "plain:gauss8", "corrected:dop853"] {
         let problem =
-            Problem::from_text("rest", text, &BTreeMap::new(), &Settings::default()).unwrap();
+            Problem::from_text("rest", SNAKEBOARD, &BTreeMap::new(), &Settings::default()).unwrap();
         let with = options(&format!("--method {method} --until 5 --max-steps 3000"));
         let found = run(problem, with).unwrap_or_else(|error| panic!("{method}: {error}"));
         for (x, expected) in found.state().iter().zip(expected) {
