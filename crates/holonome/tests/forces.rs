@@ -296,7 +296,8 @@ fn quadratic_drag_begins_at_rest() {
 
 #[test]
 fn samples_of_collocation_are_as_good_as_its_steps() {
-    // A decay that is so fast that iterations in a part of a step contract slowly: y = (1 + 100 t) e^(−100 t).
+    // A decay that is so fast that iterations in a part of a step contract slowly:
+    // y = (1 + 100 t) e^(−100 t).
     let text =
         "coordinate y = 1\nmomentum p of y\nhamiltonian p^2/2 + 1e4*y^2/2\nforce d on y = -200*y'";
     for method in ["corrected:gauss8", "plain:gauss8", "corrected:gauss16"] {

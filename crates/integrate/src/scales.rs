@@ -11,9 +11,10 @@
 //!   momenta, and in a step of the length h at least 10⁻⁶ m S_q/h, where S_q is the scale of its
 //!   position: an error below that part of the tolerance moves the position by as small a part of
 //!   its own tolerance. A momentum without mass, which constraints may hold at 0, has
-//!   the size that the motion of the others would give it: at least J/S_q, J = max σ_q σ_p (of those without
-//!   mass too: a Lagrangian that is linear in the velocities has no others), and 10⁻⁶ I/(h S_q). At rest, where forces cancel and all momenta are rounding, this floor alone
-//!   is their scale. An oscillation of the frequency ω has the momentum m ω S_q, which is more than
+//!   the size that the motion of the others would give it: at least J/S_q, J = max σ_q σ_p (of those
+//!   without mass too: a Lagrangian that is linear in the velocities has no others), and
+//!   10⁻⁶ I/(h S_q). At rest, where forces cancel and all momenta are rounding, this floor alone is
+//!   their scale. An oscillation of the frequency ω has the momentum m ω S_q, which is more than
 //!   this from hω = 10⁻⁶ on;
 //! - the rounding of the rate ẋ, as found by moving the state by some roundings of its vectors: an
 //!   error of a step of the length h below h times that is no error, as no shorter step is better.

@@ -63,7 +63,8 @@ fn may_be_broken(invariants: &Invariants, deviations: &[f64], terms: &[f64]) -> 
 
 /// True if one of these deviations of the groups is that of a constraint which is far off, or that
 /// of one left out which does not follow from the others any more. `terms` are the scales of the
-/// groups' terms and `h` is the length of a step, infinite if unknown. A hidden constraint counts only if it moves the constraint of which it is the rate in a step: at
+/// groups' terms and `h` is the length of a step, infinite if unknown. A hidden constraint counts
+/// only if it moves the constraint of which it is the rate in a step: at
 /// rest its own terms are rounding.
 pub fn may_be_far(invariants: &Invariants, deviations: &[f64], terms: &[f64], h: f64) -> bool {
     let groups = &invariants.groups;
