@@ -95,6 +95,8 @@ pub struct Report {
     pub varying: Vec<String>,
     /// Integrals that are constant on the constraint set only.
     pub weak_integrals: Vec<String>,
+    /// Bodies without mass.
+    pub test_bodies: Vec<String>,
     /// Remarks.
     pub notes: Vec<String>,
     /// Lines of advice which method to take, and why.
@@ -167,6 +169,7 @@ impl Report {
             },
             varying: problem.examined.varying.clone(),
             weak_integrals: problem.examined.weak_integrals.clone(),
+            test_bodies: test_bodies(model),
             notes: notes(problem, structure, rank),
             advice: advice(problem, &survey, HeldIntegrals::of(problem), degrees),
             methods,
@@ -217,6 +220,9 @@ fn kept_with_forces(problem: &Problem) -> Option<String> {
     if model.forces.is_empty() {
         return None;
     }
+    if model.has_passive_bodies() {
+        return Some("test bodies do not act back: the symplectic form of the bodies with mass is kept, that of all is not".to_string());
+    }
     let unrolled = problem.examined.rows.is_none();
     let friction = |mechanics: &Mechanics| mechanics.forces.friction.is_some();
     let uniform = unrolled && model.mechanics().is_ok_and(friction);
@@ -224,6 +230,30 @@ fn kept_with_forces(problem: &Problem) -> Option<String> {
         true => "friction acts at one rate γ: symplectic methods take its flow exactly, and contract the symplectic form by e^(−γh) in every step".to_string(),
         false => "forces act: the symplectic form is not kept, the balance of the energy is".to_string(),
     })
+}
+
+/// Names of the bodies without mass: members of coordinates, or their components.
+fn test_bodies(model: &Model) -> Vec<String> {
+    let Some(massless) = &model.massless else { return Vec::new() };
+    let mut names = Vec::new();
+    for Variable { family, first, .. } in
+        model.variables.iter().filter(|v| v.role == Role::Coordinate)
+    {
+        let width = family.shape.len();
+        for member in 0..family.members() {
+            let own = &massless.positions[first + member * width..][..width];
+            match own.iter().filter(|&&own| own).count() {
+                0 => {}
+                count if count == width => names.push(family.member_name(member)),
+                _ => names.extend(
+                    (0..width)
+                        .filter(|&k| own[k])
+                        .map(|k| family.component_name(member * width + k)),
+                ),
+            }
+        }
+    }
+    names
 }
 
 fn variable_rows(model: &Model) -> Vec<VariableRow> {

@@ -15,6 +15,7 @@ pub mod elaborate;
 pub mod functional;
 pub mod graph;
 pub mod legendre;
+pub mod massless;
 pub mod points;
 pub mod poisson;
 pub mod policy;

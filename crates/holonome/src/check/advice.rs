@@ -123,6 +123,13 @@ fn advice_on_methods(
             format!("        it holds {integrals}: all actions, so that errors grow like T"),
         ];
     }
+    if problem.model.has_passive_bodies() {
+        return vec![
+            format!("advice: {name}, for short runs and for long ones"),
+            "        the energy of the bodies with mass is kept; in their field test bodies move"
+                .to_string(),
+        ];
+    }
     if !problem.model.forces.is_empty() {
         return vec![
             format!("advice: {name}, for short runs and for long ones"),

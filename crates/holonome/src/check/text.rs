@@ -71,6 +71,10 @@ impl Report {
             lines.push(listed(&format!("  constraints ({kind}):"), &names));
         }
         lines.extend(self.poisson.as_ref().map(|poisson| poisson.line(self.dimension)));
+        if !self.test_bodies.is_empty() {
+            let names: Vec<&str> = self.test_bodies.iter().map(String::as_str).collect();
+            lines.push(listed("  test bodies, whose momentum is their velocity:", &names));
+        }
         let names: Vec<&str> = self.invariants.iter().map(String::as_str).collect();
         match names.is_empty() {
             // Without a field the invariants are not known.

@@ -69,18 +69,15 @@ pub(super) fn finite_values(model: &Model, backend: &dyn Backend, out: &mut Vec<
 
 /// Words on a parameter by which H divides although it is 0, and the remedy.
 fn reason(model: &Model, divisor: Option<&Divisor>) -> (String, &'static str) {
-    let named = divisor.and_then(|divisor| {
-        let place = divisor.parameter as usize;
-        let is_its = |p: &&Parameter| (p.first..p.first + p.family.len()).contains(&place);
-        let parameter = model.parameters.iter().find(is_its)?;
+    let named = divisor.map(|divisor| {
         let moves = |component: &u32| *component as usize >= model.degrees();
         let is_mass = model.degrees() > 0 && divisor.over.iter().any(moves);
-        Some((parameter.family.component_name(place - parameter.first), is_mass))
+        (Parameter::value_name(&model.parameters, divisor.parameter as usize), is_mass)
     });
     match named {
         Some((name, true)) => (
             format!(", as it divides momenta by {name}, which is 0"),
-            "a body without mass that others pull is a test body: in H its momentum has the mass 1, and its acceleration is a `force` (see Test bodies in the guide to the language); or give it a mass that is small beside the others",
+            "a body without mass is a test body where H has a limit (see Test bodies in the guide to the language); give it a mass that is small beside the others",
         ),
         Some((name, false)) => {
             (format!(", as it divides by {name}, which is 0"), "give the parameter another value")

@@ -106,6 +106,15 @@ pub struct Parameter {
     pub first: usize,
 }
 
+impl Parameter {
+    /// Name of the value in a place among those of all `parameters`.
+    pub fn value_name(parameters: &[Parameter], place: usize) -> String {
+        let is_its = |p: &&Parameter| (p.first..p.first + p.family.len()).contains(&place);
+        let parameter = parameters.iter().find(is_its).expect("every value has a parameter");
+        parameter.family.component_name(place - parameter.first)
+    }
+}
+
 /// A data table.
 #[derive(Clone, Debug)]
 pub struct Table {
@@ -426,6 +435,15 @@ pub struct HeatBath {
     pub hamiltonian: Option<Functional>,
 }
 
+/// Bodies without mass: their momenta are their velocities.
+#[derive(Clone, Debug)]
+pub struct Massless {
+    /// True for their positions.
+    pub positions: Vec<bool>,
+    /// H of the bodies with mass, if these act on them: what is constant then.
+    pub energy: Option<Functional>,
+}
+
 /// A checked model.
 #[derive(Clone, Debug)]
 pub struct Model {
@@ -453,6 +471,8 @@ pub struct Model {
     pub forces: Vec<Force>,
     /// Velocities of the start and momenta that follow from them, if the model has a Lagrangian.
     pub lagrangian: Option<Arc<Moving>>,
+    /// Bodies without mass, with the energy of the others where these act on them.
+    pub massless: Option<Arc<Massless>>,
     /// Part of the potential energy in H that is called stiff, if any.
     pub stiff: Option<Functional>,
     /// Constraints in the file's order, as methods impose them.
@@ -582,6 +602,12 @@ impl Model {
         self.work().unwrap_or(self.dimension())
     }
 
+    /// True if the only force is that on test bodies.
+    pub fn has_passive_bodies(&self) -> bool {
+        let acts = |massless: &Arc<Massless>| massless.energy.is_some();
+        self.massless.as_ref().is_some_and(acts) && self.forces.len() == 1
+    }
+
     /// True if a force depends on momenta or velocities.
     pub fn drags(&self) -> bool {
         self.forces.iter().any(|force| force.depends & (MOMENTUM | VELOCITY) != 0)
@@ -593,9 +619,13 @@ impl Model {
         Functional { outputs: self.degrees(), terms }
     }
 
-    /// H as the user has written it, without a penalty and without what a heat bath adds.
+    /// H as the user has written it, without a penalty and without what a heat bath adds; that of
+    /// the bodies with mass where these move others.
     pub fn own_hamiltonian(&self) -> Option<&Functional> {
         let Dynamics::Hamiltonian(all, _) = &self.dynamics else { return None };
+        if let Some(energy) = self.massless.as_ref().and_then(|massless| massless.energy.as_ref()) {
+            return Some(energy);
+        }
         let of_bath = self.heat_bath.as_ref().and_then(|bath| bath.hamiltonian.as_ref());
         Some(self.penalty.as_ref().map_or(of_bath.unwrap_or(all), |penalty| &penalty.hamiltonian))
     }

@@ -7,7 +7,7 @@
 //! is the step −h of the model. For a vector field the reversed one is −X(x, −s).
 
 use crate::elaborate::model::{
-    Dynamics, Event, Force, Measured, Model, Quantity, Redundancy, Rolling,
+    Dynamics, Event, Force, Massless, Measured, Model, Quantity, Redundancy, Rolling,
 };
 use crate::functional::{Functional, Source, Stretches, Term};
 use crate::graph::{Graph, Input, Node};
@@ -46,6 +46,9 @@ pub fn reversed(model: &Model) -> Model {
         direction: -event.direction,
         ..event.clone()
     };
+    let massless = |of: &Arc<Massless>| {
+        Arc::new(Massless { energy: of.energy.as_ref().map(turned), ..Massless::clone(of) })
+    };
     let mut reversed = Model {
         reversed: true,
         t0: 0.0 - model.t0,
@@ -56,6 +59,7 @@ pub fn reversed(model: &Model) -> Model {
         poisson: model.poisson.as_ref().map(|poisson| Arc::new(reversed_poisson(poisson))),
         forces: model.forces.iter().map(force).collect(),
         redundancy: model.redundancy.as_ref().map(redundancy),
+        massless: model.massless.as_ref().map(massless),
         stiff: model.stiff.as_ref().map(turned),
         constraints: quantities(&model.constraints),
         rollings: model.rollings.iter().map(rolling).collect(),

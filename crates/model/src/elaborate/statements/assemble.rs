@@ -5,7 +5,7 @@ use super::forces::{energy_balance, forces};
 use super::layout::ModelLayout;
 use super::quantities::FormulaLowering;
 use super::rolling::rollings;
-use super::{CheckedFormulas, StateDerivative, cutoff, lagrangian, poisson};
+use super::{CheckedFormulas, StateDerivative, cutoff, lagrangian, massless, poisson};
 use crate::elaborate::expression::index_set::IndexSet;
 use crate::elaborate::expression::{self, Draw, Ex};
 use crate::elaborate::lower::{Context, LoweredCutoff, LoweredFormula, Purpose};
@@ -173,10 +173,15 @@ impl Elaborator<'_> {
             true => None,
             false => Some(poisson::poisson(&places, formulas, numbers, &mut lowering)),
         };
-        let (dynamics, legendre) = match (&formulas.hamiltonian, self.lagrangian()) {
+        let (mut dynamics, mut legendre) = match (&formulas.hamiltonian, self.lagrangian()) {
             (Some(l), Some(_)) => lagrangian::dynamics(l, &places, numbers, &mut lowering),
             _ => (dynamics(&places, formulas, poisson.as_ref(), &mut lowering), None),
         };
+        let massless = dynamics.as_mut().and_then(|dynamics| {
+            let numbers = (numbers.1, &first.start.parameters[..]);
+            let found = massless::Found::new(dynamics, legendre.as_mut(), &places, numbers);
+            found.map_err(|finding| lowering.findings.push(finding)).ok().flatten()
+        });
         let stiff = formulas.stiff.as_ref().and_then(|e| lowering.lower_single(Purpose::Motion, e));
         let Conditions { mut constraints, rollings, mut integrals } =
             conditions(&places, formulas, dynamics.as_ref(), &mut lowering);
@@ -242,8 +247,12 @@ impl Elaborator<'_> {
             heat_bath: None,
             redundancy: None,
             lagrangian: None,
+            massless: None,
             parameters: places.parameters,
         };
+        if let Some(found) = massless {
+            found.settle(&mut model).map_err(|finding| self.diagnostics.push(finding)).ok()?;
+        }
         let velocities = self.velocities(&places.order, &model);
         model.lagrangian = legendre.map(|legendre| {
             let velocities = model.initial[places.degrees..2 * places.degrees].to_vec();

@@ -157,6 +157,11 @@ pub(super) fn energy_balance(hamiltonian: &Functional, work: usize, span: Span) 
     }
     let mut functional = hamiltonian.clone();
     functional.terms.append(&mut less.terms);
+    balance(functional, span)
+}
+
+/// The integral by which the energy of a model on which forces act is balanced.
+pub(super) fn balance(functional: Functional, span: Span) -> Quantity {
     Quantity {
         name: ENERGY_BALANCE.to_string(),
         span,

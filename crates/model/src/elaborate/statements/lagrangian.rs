@@ -14,6 +14,7 @@ use crate::elaborate::{CheckedFormula, Elaborator, VariableRole};
 use crate::functional::{Functional, Stretches, Term};
 use crate::graph::op::Binary;
 use crate::legendre::{Lagrangian, Legendre};
+use crate::massless::TestBodies;
 use crate::syntax::ast::{File, Name, Statement};
 use crate::syntax::diagnostic::Diagnostic;
 use crate::syntax::span::Span;
@@ -145,12 +146,19 @@ fn legendre(
     lowering.context.following =
         Following { velocities: places.degrees, ..lowering.context.following };
     let functional = lowering.lower_single(Purpose::Motion, l)?;
+    // H divides by the masses of test bodies, whatever they are.
+    let mut parameters = parameters.to_vec();
+    let name = |place| places.parameter_name(place);
+    let found = TestBodies::of_lagrangian(&functional, places.degrees, (&parameters, &name));
+    if let Some(bodies) = found {
+        bodies.masses().for_each(|place| parameters[place] = 1.0);
+    }
     let lagrangian = Lagrangian {
         functional: &functional,
         span: l.span,
         degrees: places.degrees,
         initial,
-        parameters,
+        parameters: &parameters,
         largest: LARGEST_TEMPLATE,
     };
     lagrangian.transform().map_err(|finding| lowering.findings.push(finding)).ok()

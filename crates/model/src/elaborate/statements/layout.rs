@@ -27,6 +27,13 @@ pub(super) struct ModelLayout {
     pub(super) work: Option<usize>,
 }
 
+impl ModelLayout {
+    /// Name of a parameter value.
+    pub(super) fn parameter_name(&self, place: usize) -> String {
+        Parameter::value_name(&self.parameters, place)
+    }
+}
+
 impl Elaborator<'_> {
     /// Places of all parameters and variables; `None` if there are too many.
     pub(super) fn places(&mut self, formulas: &CheckedFormulas) -> Option<ModelLayout> {

@@ -10,6 +10,7 @@ mod formulas;
 mod initial;
 pub(super) mod lagrangian;
 mod layout;
+mod massless;
 mod measures;
 mod parameters;
 mod poisson;
