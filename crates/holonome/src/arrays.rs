@@ -249,16 +249,6 @@ impl Arrays {
         }
         self.rows = rows;
     }
-
-    /// Keep only the samples with the numbers `rows`, ascending.
-    pub(crate) fn keep(&mut self, rows: &[usize]) {
-        for array in &mut self.arrays {
-            array.values = rows.iter().flat_map(|&row| array.row(row).to_vec()).collect();
-            array.shape[0] = rows.len();
-        }
-        self.times = rows.iter().map(|&row| self.times[row]).collect();
-        self.rows = rows.len();
-    }
 }
 
 /// Dimensions of an array before its own, with no rows yet.

@@ -7,7 +7,7 @@ use crate::output::Output;
 use crate::recording::{Progress, SHOW_INTERVAL, Wanted, look_every, progress};
 use crate::recording::{UnitLabels, VariableLayout};
 use crate::serial::NumberArray;
-use crate::simulation::{fewer_samples, motion_warnings, plan, rows_of_fewer, unused_options};
+use crate::simulation::{motion_warnings, plan, unused_options};
 use crate::solution::Solution;
 use crate::store::{ArrayLayout, Dimension, Layout, StoreError};
 use crate::summary::{Drifts, FinalState, RunCost, Summary, large_drifts, lost};
@@ -96,11 +96,6 @@ pub fn integrate_while(
     let outcome = run_holding(system, &plan, &mut state, &mut recorder);
     let wall_seconds = started.elapsed().as_secs_f64();
     let samples = output.kept();
-    if matches!(outcome, Ok(Outcome::Finished))
-        && let Some((_, fewer)) = fewer_samples(options, &plan, state.step)
-    {
-        output.thin(&layout, &rows_of_fewer(&plan, &fewer), &state).map_err(Error::store)?;
-    }
     let arrays = output.into_parts().1.expect("the output is memory");
     let of = (system, &plan, &groups[..]);
     let mut summary = summary(of, &state, &initial, wall_seconds, warnings);

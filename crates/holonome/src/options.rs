@@ -185,7 +185,8 @@ pub struct RunOptions {
     pub until_event: Option<(String, u64)>,
     /// Spacing of the outputs.
     pub every: Option<f64>,
-    /// Number of outputs, first and last included; by default 1001 but no more than steps.
+    /// Number of outputs, first and last included; by default 1001, with equal steps no more
+    /// than steps.
     pub samples: Option<u64>,
     /// Times of the outputs, in the order of the run, in place of evenly spaced ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -157,23 +157,6 @@ impl Output {
         }
     }
 
-    /// Keep only the rows with the numbers `rows`; the rest has the layout `layout` and belongs to
-    /// `state`.
-    pub(crate) fn thin(
-        &mut self,
-        layout: &Layout,
-        rows: &[usize],
-        state: &impl Serialize,
-    ) -> Result<(), StoreError> {
-        match self {
-            Output::Folder(store) => store.thin(layout, rows, state),
-            Output::Memory(arrays) => {
-                arrays.keep(rows);
-                Ok(())
-            }
-        }
-    }
-
     /// Store the status and the summary of the ended run, and what of it attributes and groups tell.
     pub(crate) fn finish(
         &mut self,

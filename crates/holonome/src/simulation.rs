@@ -17,7 +17,7 @@ mod trajectory;
 mod vector_field;
 
 pub(crate) use attributes::Parameters;
-pub(crate) use choices::{fewer_samples, plan, rows_of_fewer, unused_options};
+pub(crate) use choices::{plan, unused_options};
 pub use flow::Flow;
 pub(crate) use outcome::{MANY_TIMES, OF_MODELS, motion_warnings};
 pub use preparation::prepare;

@@ -319,25 +319,6 @@ impl Outputs {
     pub fn is_measured(&self, output: usize) -> bool {
         self.measured.iter().any(|outputs| outputs.binary_search(&output).is_ok())
     }
-
-    /// Drop all samples but those with the numbers `rows`; returns the outputs that stay.
-    pub fn thin(&mut self, rows: &[usize]) -> Vec<usize> {
-        self.stored = rows.iter().map(|&row| self.stored[row]).collect();
-        let stays = |output: &usize| self.sample(*output).is_some() || self.is_measured(*output);
-        let kept: Vec<usize> = (0..self.plan.sample_count()).filter(stays).collect();
-        match &mut self.plan.stepping {
-            Stepping::Fixed(fixed) => {
-                fixed.samples = kept.iter().map(|&output| fixed.samples[output]).collect()
-            }
-            Stepping::Adaptive(adaptive) => {
-                adaptive.samples = kept.iter().map(|&output| adaptive.samples[output]).collect();
-            }
-        }
-        for list in std::iter::once(&mut self.stored).chain(&mut self.measured) {
-            *list = places_of(&kept, list);
-        }
-        kept
-    }
 }
 
 /// Remove duplicates from an ascending list; returns the places of `lists` in it.

@@ -180,41 +180,6 @@ fn with_samples(plan: Plan, count: u64, options: &RunOptions) -> Result<Plan, Pl
     }
 }
 
-/// Number of samples, and a plan with them, for an adaptive run with default samples that took
-/// `steps` steps. The gaps between them divide the default evenly, and the samples are as many as
-/// possible but no more than the states at the ends of the steps. `None` if all samples may stay.
-pub(crate) fn fewer_samples(options: &RunOptions, plan: &Plan, steps: u64) -> Option<(u64, Plan)> {
-    let none_given = options.samples.is_none() && options.every.is_none() && options.at.is_none();
-    let by_default = none_given && plan.fixed_step().is_none();
-    let too_many = |plan: &Plan| plan.sample_count() as u64 > steps + 1;
-    if !by_default || !too_many(plan) {
-        return None;
-    }
-    let divisors = (1..=DEFAULT_GAPS).rev().filter(|gaps| DEFAULT_GAPS.is_multiple_of(*gaps));
-    let plans = divisors
-        .filter_map(|gaps| Some((gaps + 1, with_samples(plan.clone(), gaps + 1, options).ok()?)));
-    let mut fewest = None;
-    for (count, plan) in plans {
-        let enough = !too_many(&plan);
-        fewest = Some((count, plan));
-        if enough {
-            break;
-        }
-    }
-    fewest
-}
-
-/// Numbers of the samples of `plan` that are also samples of `fewer`.
-pub(crate) fn rows_of_fewer(plan: &Plan, fewer: &Plan) -> Vec<usize> {
-    let mut kept = 0;
-    let is_kept = |&row: &usize| {
-        let same = kept < fewer.sample_count() && plan.sample_time(row) == fewer.sample_time(kept);
-        kept += usize::from(same);
-        same
-    };
-    (0..plan.sample_count()).filter(is_kept).collect()
-}
-
 /// β of the options, or its default.
 pub(super) fn beta(value: Option<f64>) -> Result<f64, Error> {
     const DEFAULT: f64 = 0.4;

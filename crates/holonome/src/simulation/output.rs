@@ -1,7 +1,6 @@
 //! Output of a run's samples: to its folder, or to memory.
 
 use super::Simulation;
-use super::choices::{fewer_samples, rows_of_fewer};
 use super::orbit;
 use super::outcome::{OF_MODELS, motion_warnings};
 use super::stepping::{Running, without_failed};
@@ -11,7 +10,6 @@ use crate::error::Error;
 use crate::events::EventTable;
 use crate::interpolant::Interpolant;
 use crate::monitored::Monitored;
-use crate::options::RunOptions;
 use crate::output::{Output, RunFolder};
 use crate::pieces::Pieces;
 use crate::recording::{Deviations, Progress, RecordedArray, Recorder};
@@ -21,7 +19,6 @@ use crate::summary::{Ending, Summary, large_drifts, lost};
 use holonome_integrate::failure::Failure;
 use holonome_integrate::observer::Control;
 use holonome_integrate::run::Outcome;
-use holonome_integrate::state::StepState;
 use holonome_integrate::system::System;
 use holonome_model::treatment::InvariantKind;
 use holonome_words::option;
@@ -149,15 +146,7 @@ impl Simulation {
     /// simulation.
     pub fn store(&self, solution: &Solution, path: impl AsRef<Path>) -> Result<(), Error> {
         let Solution { summary, arrays, .. } = solution;
-        let fewer = fewer_samples(&self.options, &self.plan, summary.steps)
-            .filter(|_| !summary.interrupted);
-        let layout = match &fewer {
-            Some((count, plan)) => {
-                let options = RunOptions { samples: Some(*count), ..self.options.clone() };
-                self.layout_of(&options, plan)
-            }
-            None => self.layout(),
-        };
+        let layout = self.layout();
         if !arrays.fit(&layout) {
             return Err(Error::option("this result is not one of this simulation"));
         }
@@ -293,9 +282,6 @@ impl Simulation {
             let ending = || self.ending(Status::Interrupted, summary);
             return output.finish(Status::Interrupted, summary, ending);
         }
-        if summary.ended_by.is_none() {
-            summary.warnings.extend(self.thin_samples(output));
-        }
         output.finish(Status::Finished, summary, || self.ending(Status::Finished, summary))?;
         if !self.options.error {
             return Ok(());
@@ -327,45 +313,6 @@ impl Simulation {
         let groups = measures.zip(&summary.measures).filter_map(|(of, table)| of.group(table));
         let events = summary.events.iter().filter(|table| !table.t.is_empty());
         (ending.attributes(), groups.chain(events.map(EventTable::group)).collect())
-    }
-
-    /// Thin the default samples of a finished run if they are more than its steps, whose number was
-    /// not known before. The rest is evenly spaced, and is what `samples` with their number would
-    /// have stored. Returns a warning if this fails.
-    fn thin_samples(&mut self, output: &mut Output) -> Option<String> {
-        let (count, plan) = fewer_samples(&self.options, &self.plan, self.trajectory.state.step)?;
-        let all = self.plan.sample_count();
-        let rows = rows_of_fewer(&self.plan, &plan);
-        let mut outputs = self.measuring.as_ref().map(|measuring| measuring.outputs.clone());
-        let kept = outputs.as_mut().map_or_else(|| rows.clone(), |outputs| outputs.thin(&rows));
-        let renumber = |state: &mut StepState| {
-            state.next_sample = kept.partition_point(|&row| row < state.next_sample)
-        };
-        let mut state = self.trajectory.state.clone();
-        renumber(&mut state);
-        state.before_end.as_deref_mut().map(renumber);
-        let options = RunOptions { samples: Some(count), ..self.options.clone() };
-        let (old_plan, old_options) = (
-            std::mem::replace(&mut self.plan, plan),
-            std::mem::replace(&mut self.options, options),
-        );
-        let layout = match output.path() {
-            Some(_) => self.layout(),
-            None => self.arrays_layout(),
-        };
-        match output.thin(&layout, &rows, &state) {
-            Ok(()) => {
-                self.trajectory.state = state;
-                if let Some((measuring, outputs)) = self.measuring.as_mut().zip(outputs) {
-                    measuring.outputs = outputs;
-                }
-                None
-            }
-            Err(error) => {
-                (self.plan, self.options) = (old_plan, old_options);
-                Some(format!("all {all} samples stay, which are more than steps: {error}"))
-            }
-        }
     }
 
     /// True if no position has moved by more than rounding: energies and integrals may then consist

@@ -118,38 +118,7 @@ impl Store {
         rows: usize,
         state: &impl Serialize,
     ) -> Result<Store, StoreError> {
-        let old_lock = Lock::take(path)?;
-        let longer = Store::instead(path, layout, &(0..rows).collect::<Vec<_>>(), state);
-        drop(old_lock);
-        longer
-    }
-
-    /// Thin a run: replace it by one of `layout` with some of its rows, those with the numbers
-    /// `rows`, ascending. The folder replaces the old one in one step; if this fails, the run stays
-    /// as it is. It fails if the folder is the current one of the process, which would continue to
-    /// see the old one.
-    pub fn thin(
-        &mut self,
-        layout: &Layout,
-        rows: &[usize],
-        state: &impl Serialize,
-    ) -> Result<(), StoreError> {
-        if self.path.canonicalize().is_ok_and(|path| is_current(&path)) {
-            let reason = "the current folder is not replaced by a smaller one".to_string();
-            return Err(StoreError::write(&self.path, std::io::Error::other(reason)));
-        }
-        *self = Store::instead(&self.path, layout, rows, state)?;
-        Ok(())
-    }
-
-    /// Replace a run, which the caller has locked, by one of `layout` that begins with its rows
-    /// `rows` and belongs to `state`.
-    fn instead(
-        path: &Path,
-        layout: &Layout,
-        rows: &[usize],
-        state: &impl Serialize,
-    ) -> Result<Store, StoreError> {
+        let _old_lock = Lock::take(path)?;
         // Otherwise a link itself would be replaced.
         let given = path;
         let path = &path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
@@ -159,11 +128,10 @@ impl Store {
         let schema = Schema::new(layout, files::tells_case_apart(path))?;
         let times = old.times()?;
         let arrays: Vec<String> = old.arrays().into_iter().map(|array| array.name).collect();
-        let same_times = rows.len() <= layout.times.len()
-            && rows.iter().zip(&layout.times).all(|(&row, time)| {
-                row < old.samples()
-                    && times.get(row).is_some_and(|old| old.to_bits() == time.to_bits())
-            });
+        let bits = |times: &[f64]| times.iter().take(rows).map(|t| t.to_bits()).collect::<Vec<_>>();
+        let same_times = rows <= old.samples()
+            && rows <= layout.times.len()
+            && bits(&times) == bits(&layout.times);
         if !same_times || !arrays.iter().eq(layout.arrays.iter().map(|array| &array.name)) {
             let reason = format!(
                 "{} has other samples or arrays than what is to replace it",
@@ -176,7 +144,7 @@ impl Store {
             let mut store = Store::new(hidden.to_path_buf(), schema.clone(), lock);
             let mut readers =
                 arrays.iter().map(|name| old.rows(name)).collect::<Result<Vec<_>, _>>()?;
-            for &row in rows {
+            for row in 0..rows {
                 let values = readers
                     .iter_mut()
                     .map(|reader| reader.row(row))
@@ -184,14 +152,14 @@ impl Store {
                 store.append(&values)?;
             }
             store.checkpoint(state)?;
-            StoredProgress::running(rows.len()).write(hidden)?;
+            StoredProgress::running(rows).write(hidden)?;
             Ok(store.into_lock())
         })?;
-        let samples = rows.len();
         let path = shown.to_path_buf();
-        let behind = schema.arrays.iter().map(|series| ChunkWriter::behind(&path, series, samples));
+        let behind = schema.arrays.iter().map(|series| ChunkWriter::behind(&path, series, rows));
         let arrays = behind.collect::<Result<_, _>>()?;
-        Ok(Store { path, schema, arrays, background: None, samples, stored: samples, _lock: lock })
+        let (samples, stored) = (rows, rows);
+        Ok(Store { path, schema, arrays, background: None, samples, stored, _lock: lock })
     }
 
     fn into_lock(self) -> Lock {
