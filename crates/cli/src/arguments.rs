@@ -364,7 +364,7 @@ pub struct IntegrationArguments {
     #[arg(long, value_name = "DT", value_parser = constant, conflicts_with = "samples", allow_hyphen_values = true)]
     #[arg(help_heading = OUTPUT)]
     pub every: Option<f64>,
-    /// Number of samples, first and last included [default: 1001, at most one per step; sweep: 2]
+    /// Number of samples, first and last included [default: 1001, of equal steps at most one each; sweep: 2]
     #[arg(long, value_name = "N", help_heading = OUTPUT, allow_hyphen_values = true)]
     pub samples: Option<u64>,
 }
@@ -1035,7 +1035,7 @@ pub struct ReportArguments {
 }
 
 #[derive(Args)]
-#[command(group = ArgGroup::new("file").args(["svg", "pdf", "png"]).required(true).multiple(true))]
+#[command(group = ArgGroup::new("file").args(["out", "svg", "pdf", "png"]).required(true).multiple(true))]
 pub struct PlotArguments {
     /// Folders of runs, or the folder of one ensemble or comparison
     #[arg(required = true)]
@@ -1043,9 +1043,38 @@ pub struct PlotArguments {
     /// Column of the horizontal axis, as `q.x` [default: t; for an ensemble, the varied value]
     #[arg(long, value_name = "COLUMN")]
     pub x: Option<String>,
-    /// Columns of the vertical axis [default: orbit and drifts; for an ensemble, its first result]
+    /// Columns of the vertical axis, as `q.x`, all of a quantity `q`, all members `r[*].x`; those of
+    /// different sizes have panels of their own [default: the motion and the drifts; for an ensemble,
+    /// its first result]
     #[arg(long, value_name = "COLUMN,…")]
     pub y: Vec<String>,
+    /// Draw the states at this event, as a Poincaré section
+    #[arg(long, value_name = "NAME")]
+    pub event: Option<String>,
+    /// Draw points [default: where samples do not follow the motion]
+    #[arg(long, conflicts_with = "lines")]
+    pub points: bool,
+    /// Draw lines, whatever the samples follow
+    #[arg(long)]
+    pub lines: bool,
+    /// Logarithmic axes [possible values: x, y, xy]
+    #[arg(long, value_name = "AXES", num_args = 0..=1, default_missing_value = "y", value_parser = ["x", "y", "xy"])]
+    pub log: Option<String>,
+    /// Ends of the horizontal axis
+    #[arg(long, value_name = "A..B", value_parser = range, allow_hyphen_values = true)]
+    pub x_range: Option<[f64; 2]>,
+    /// Ends of the vertical axis
+    #[arg(long, value_name = "A..B", value_parser = range, allow_hyphen_values = true)]
+    pub y_range: Option<[f64; 2]>,
+    /// Title of the figure
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    pub title: String,
+    /// Width and height of a panel in points [default: 440x340]
+    #[arg(long, value_name = "WxH", value_parser = panel_size)]
+    pub size: Option<(f64, f64)>,
+    /// File to write, in the format of its ending: .svg, .pdf or .png
+    #[arg(long, value_name = "FILE")]
+    pub out: Vec<PathBuf>,
     /// SVG file to write
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
@@ -1057,6 +1086,21 @@ pub struct PlotArguments {
     pub png: Option<PathBuf>,
     #[command(flatten)]
     pub output: OutputArguments,
+}
+
+/// Ends of an axis: `A..B`.
+fn range(text: &str) -> Result<[f64; 2], String> {
+    let (low, high) = text.split_once("..").ok_or("write A..B")?;
+    let [low, high] = [constant(low)?, constant(high)?];
+    if low < high { Ok([low, high]) } else { Err(format!("{low} is not below {high}")) }
+}
+
+/// Width and height: `WxH`.
+fn panel_size(text: &str) -> Result<(f64, f64), String> {
+    let size = text.split_once('x').and_then(|(w, h)| Some((w.parse().ok()?, h.parse().ok()?)));
+    let fits = |side: f64| (50.0..=5000.0).contains(&side);
+    let size = size.filter(|&(width, height)| fits(width) && fits(height));
+    size.ok_or("write WIDTHxHEIGHT, each from 50 to 5000 points".to_string())
 }
 
 #[derive(Args)]

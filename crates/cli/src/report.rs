@@ -5,7 +5,7 @@ use crate::exit::ExitCode;
 use crate::interrupt::{INTERRUPTED, stop_flag};
 use crate::output::{note, print_json, warn, warn_of_ending};
 use holonome::Error;
-use holonome::report::figures::Format;
+use holonome::report::figures::{Format, Style};
 use holonome::report::{self as pages, Axes, Stored};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -14,6 +14,10 @@ use std::time::Duration;
 
 /// Time between two checks of a run that goes on.
 const LOOK: Duration = Duration::from_secs(2);
+
+/// Formats of figures, with the endings of their files.
+const FORMATS: [(Format, &str); 3] =
+    [(Format::Svg, "svg"), (Format::Pdf, "pdf"), (Format::Png, "png")];
 
 /// Result of the commands: where the page or the figures are.
 #[derive(Serialize)]
@@ -75,18 +79,36 @@ pub fn of_run(run: &Path, open: bool, output: OutputArguments) -> Result<(), Err
 }
 
 pub fn plot(arguments: PlotArguments) -> Result<ExitCode, Error> {
-    let files = [
-        (arguments.svg, Format::Svg, "svg"),
-        (arguments.pdf, Format::Pdf, "pdf"),
-        (arguments.png, Format::Png, "png"),
-    ];
-    let names = files.each_ref().map(|(_, _, name)| *name);
+    let names = FORMATS.map(|(_, name)| name);
+    let mut files = Vec::new();
+    for ((format, name), file) in
+        FORMATS.into_iter().zip([arguments.svg, arguments.pdf, arguments.png])
+    {
+        files.extend(file.map(|file| (file, format, name)));
+    }
+    for file in arguments.out {
+        let (format, name) = format_of(&file)?;
+        files.push((file, format, name));
+    }
     let paths: Vec<&Path> = arguments.paths.iter().map(PathBuf::as_path).collect();
     let y = arguments.y.iter().flat_map(|list| columns(list)).collect();
-    let figure = pages::figure(&paths, &Axes { x: arguments.x, y })?;
+    let axes = Axes {
+        x: arguments.x,
+        y,
+        event: arguments.event,
+        style: match (arguments.points, arguments.lines) {
+            (true, _) => Some(Style::Points),
+            (_, true) => Some(Style::Line),
+            _ => None,
+        },
+        log: ["x", "y"].map(|axis| arguments.log.as_ref().is_some_and(|log| log.contains(axis))),
+        range: [arguments.x_range, arguments.y_range],
+        title: arguments.title,
+        size: arguments.size,
+    };
+    let figure = pages::figure(&paths, &axes)?;
     let mut written = Vec::new();
     for (file, format, name) in files {
-        let Some(file) = file else { continue };
         warn_of_ending(&file, name, names, arguments.output);
         pages::write_figure(&figure, format, &file)?;
         note(&format!("  figure: {}\n", file.display()), arguments.output);
@@ -96,6 +118,18 @@ pub fn plot(arguments: PlotArguments) -> Result<ExitCode, Error> {
         print_json(&Written { paths: &arguments.paths, out: written });
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Format of a figure by the ending of its file.
+fn format_of(file: &Path) -> Result<(Format, &'static str), Error> {
+    let ending = file.extension().map(|ending| ending.to_string_lossy().to_lowercase());
+    let known = FORMATS.into_iter().find(|(_, name)| ending.as_deref() == Some(name));
+    known.ok_or_else(|| {
+        Error::option(format!(
+            "the ending of {} names no format of a figure: end it in .svg, .pdf or .png",
+            file.display()
+        ))
+    })
 }
 
 /// Columns of a list. Commas within brackets are part of a name: `x[1,2].y,t`.

@@ -175,7 +175,7 @@ fn a_run_moves_in_a_browser() {
     folder.run("run models/chain.holo --set n=50 --method rattle --step 0.01 --until 20 --out chain --report").ok();
     for width in [1280, 500] {
         let found = shown(&chromium, &folder, "chain/report.html", width);
-        check(&found, 3, 1);
+        check(&found, 4, 1);
         let panels = found["panels"].to_string();
         assert!(
             panels.contains("Motion")
@@ -199,7 +199,7 @@ fn events_are_points_of_a_section() {
     folder.write("hh.holo", model).run("run hh.holo --until 200 --out hh --report").ok();
     let found = shown(&chromium, &folder, "hh/report.html", 1280);
     // The drift, the columns, and the section; the other event has no points.
-    check(&found, 3, 1);
+    check(&found, 4, 1);
     let panels = found["panels"].to_string();
     assert!(panels.contains("Events") && panels.contains("Where section happens"), "{panels}");
     // What the section holds at 0 varies by rounding, and is not offered first.
@@ -222,7 +222,7 @@ fn a_body_turns_and_runs_stand_side_by_side() {
     }
     folder.run("report a b --out both.html").ok();
     // With the multipliers of both.
-    check(&shown(&chromium, &folder, "both.html", 1280), 4, 2);
+    check(&shown(&chromium, &folder, "both.html", 1280), 5, 2);
 }
 
 #[test]
@@ -248,7 +248,7 @@ fn a_study_shows_its_claims_and_figures() {
     folder.run("reproduce planar-pendulum-2022 --out all").ok();
     let found = shown(&chromium, &folder, "all/planar-pendulum-2022/report.html", 1280);
     // Both panels of Fig. 6, those of every page of runs, and the multipliers of two more.
-    check(&found, 7, 3);
+    check(&found, 8, 3);
     let panels = found["panels"].to_string();
     assert!(panels.contains("error over step\",\"error over work in gradients"), "{panels}");
 }
@@ -305,9 +305,62 @@ fn figures_are_drawn_in_three_formats() {
     folder
         .run("plot run other/run --y q.x,q.w --svg none.svg")
         .refused(&["run has no column 'q.w'"]);
+    // Quantities of different sizes have panels of their own; a quantity stands for its components.
+    folder.run("plot run --y q,lambda.rod,p --svg sizes.svg").ok();
+    let sizes = String::from_utf8(read("sizes.svg")).unwrap();
+    assert!(sizes.contains(">q.x<") && sizes.contains(">p.y<") && sizes.contains(">lambda.rod<"));
+    for ending in ["svg", "pdf", "png"] {
+        folder
+            .run(&format!("plot run --y q.x --title Swing --size 300x200 --out one.{ending}"))
+            .ok();
+    }
+    assert!(read("one.pdf").starts_with(b"%PDF") && read("one.png").starts_with(b"\x89PNG"));
+    assert!(String::from_utf8(read("one.svg")).unwrap().contains(">Swing<"));
+    folder.run("plot run --out one.jpg").refused(&["one.jpg", ".svg, .pdf or .png"]);
+    folder.run("plot run --y drift.H --log --x-range 0..5 --y-range 1e-18..1e-10 --svg r.svg").ok();
+    assert!(String::from_utf8(read("r.svg")).unwrap().contains("10⁻¹⁰"));
+    folder.run("plot run --x-range 5..1 --svg r.svg").refused(&["5 is not below 1"]);
+    folder.run("plot run --event top --svg r.svg").refused(&["no events 'top'"]);
     folder.run("compare models/spherical-pendulum.holo --method heun,rk4 --step 0.1,0.05 --until 1 --out cmp").ok();
     folder.run("plot cmp --svg cmp.svg").ok();
     assert!(String::from_utf8(read("cmp.svg")).unwrap().contains(">heun<"));
     folder.run("plot cmp --x t --svg none.svg").refused(&["leave them out"]);
     folder.run("plot run cmp --svg none.svg").refused(&["cmp is not a run"]);
+}
+
+/// Samples that lie periods apart are points, and the page says so; those that follow the motion are
+/// lines. Poincaré sections are drawn from the events.
+#[test]
+fn unrelated_samples_are_not_joined() {
+    let folder = Folder::new();
+    let model = "coordinate q = 1\nmomentum p of q\nhamiltonian p^2/2 + q^2/2 + q^4/4\n\
+        coordinate s = 0.3\nmomentum r of s = 0.2\nobserve w = s\nevent up : p = 0 rising : record\n"
+        .replace("p^2/2", "p^2/2 + r^2/2 + q^2*s^2/2 + s^2");
+    fs::write(folder.path("duffing.holo"), &model).unwrap();
+    folder.run("run duffing.holo --until 20 --out follows").ok();
+    folder.run("run duffing.holo --until 2000 --samples 201 --out apart").ok();
+    let svg = |run: &str, options: &str| {
+        folder.run(&format!("plot {run} {options} --svg figure.svg")).ok();
+        fs::read_to_string(folder.path("figure.svg")).unwrap()
+    };
+    let points = |svg: &str| svg.matches("<circle").count() > 50;
+    for over in ["--x q --y p", "--y q", ""] {
+        assert!(!points(&svg("follows", over)), "{over}");
+        assert!(points(&svg("apart", over)), "{over}");
+    }
+    assert!(!points(&svg("apart", "--y q --lines")) && points(&svg("follows", "--y q --points")));
+    // One oscillation of 4.77 and more takes place in 10.
+    let page = |run: &str| {
+        folder.run(&format!("report {run} --out page.html")).ok();
+        fs::read_to_string(folder.path("page.html")).unwrap()
+    };
+    assert!(
+        page("apart")
+            .contains("Samples are about 2 periods apart: the motion shown is stroboscopic.")
+    );
+    assert!(!page("follows").contains("stroboscopic."));
+    let section = svg("apart", "--event up --x s --y r");
+    assert!(points(&section) && section.contains(">r<"));
+    let refused = "events 'up' have no column 'p' that varies";
+    folder.run("plot apart --event up --x q --y p --svg figure.svg").refused(&[refused]);
 }

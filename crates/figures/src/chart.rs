@@ -11,6 +11,9 @@ pub struct Axis {
     pub log: bool,
     /// True if the axis is the time of the page's motion; all such axes are linked.
     pub time: bool,
+    /// Its ends, if they are given.
+    #[serde(skip)]
+    pub range: Option<[f64; 2]>,
 }
 
 impl Axis {
@@ -21,12 +24,12 @@ impl Axis {
 
     /// A logarithmic axis.
     pub fn log(label: impl Into<String>) -> Axis {
-        Axis { label: label.into(), log: true, time: false }
+        Axis { label: label.into(), log: true, ..Axis::default() }
     }
 
     /// The axis of time.
     pub fn time() -> Axis {
-        Axis { label: "t".to_string(), log: false, time: true }
+        Axis { label: "t".to_string(), time: true, ..Axis::default() }
     }
 }
 
@@ -114,8 +117,9 @@ impl Chart {
 
     /// True if the axes can show a point.
     pub fn fits(&self, x: f64, y: f64) -> bool {
+        let within = |axis: &Axis, v: f64| axis.range.is_none_or(|[a, b]| (a..=b).contains(&v));
         [(&self.x, x), (&self.y, y)]
             .iter()
-            .all(|(axis, v)| v.is_finite() && !(axis.log && *v <= 0.0))
+            .all(|(axis, v)| v.is_finite() && !(axis.log && *v <= 0.0) && within(axis, *v))
     }
 }

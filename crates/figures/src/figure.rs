@@ -21,6 +21,10 @@ pub enum Format {
 pub struct Figure {
     /// The charts.
     pub panels: Vec<Chart>,
+    /// Title above all of them; empty if there is none.
+    pub title: String,
+    /// Width and height of a panel in points; `None` for the usual ones.
+    pub size: Option<(f64, f64)>,
 }
 
 impl Figure {

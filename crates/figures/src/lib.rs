@@ -15,5 +15,5 @@ pub mod text;
 pub use chart::{Axis, Chart, Curve, Level, Style};
 pub use decimation::Extremes;
 pub use figure::{Figure, Format};
-pub use motion::Motion;
+pub use motion::{Body, Motion};
 pub use page::{Page, Panel, Preset, Samples, Section, Table};

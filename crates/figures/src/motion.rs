@@ -13,6 +13,9 @@ pub struct Motion {
     pub dimension: usize,
     /// Number of points that move.
     pub moving: usize,
+    /// Number of those that are drawn as balls, the first ones; the others are places of bodies and
+    /// ends of sticks.
+    pub balls: usize,
     /// Points that do not move; they are numbered after the others.
     pub fixed: Vec<[f64; 3]>,
     /// Ends of each stick.
@@ -21,8 +24,10 @@ pub struct Motion {
     pub string: bool,
     /// Kind of each moving point, which determines its colour; empty, or one per point.
     pub kinds: Vec<u8>,
-    /// Number of rigid bodies, at the origin.
-    pub bodies: usize,
+    /// Rigid bodies.
+    pub bodies: Vec<Body>,
+    /// True if frames are unrelated states of a motion, between which nothing is drawn.
+    pub stroboscopic: bool,
     /// Times of the frames, ascending.
     #[serde(skip)]
     pub times: Vec<f64>,
@@ -32,4 +37,15 @@ pub struct Motion {
     /// Rotations from the bodies' frames to space, frame after frame, nine numbers each by rows.
     #[serde(skip)]
     pub rotations: Vec<f64>,
+}
+
+/// A rigid body, drawn as a box.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Body {
+    /// The point at which its centre is, if it moves.
+    pub at: Option<u32>,
+    /// The place of its centre if it does not.
+    pub place: [f64; 3],
+    /// Half its sides.
+    pub half: [f64; 3],
 }

@@ -35,6 +35,8 @@ pub struct Section {
     pub title: String,
     /// Page to which the title leads, if any.
     pub link: Option<String>,
+    /// True if only the title is shown at first.
+    pub folded: bool,
     /// Panels, side by side where there is room.
     #[serde(skip)]
     pub panels: Vec<Panel>,
@@ -80,8 +82,12 @@ pub struct Samples {
     pub units: BTreeMap<String, String>,
     /// Number of rows before the extremes of stretches were taken.
     pub of: usize,
-    /// True if the first column is the time, and rows are joined by lines.
+    /// True if the first column is the time.
     pub motion: bool,
+    /// True if rows that are neighbours are joined by lines.
+    pub joined: bool,
+    /// Remark on the rows.
+    pub note: String,
 }
 
 impl Samples {

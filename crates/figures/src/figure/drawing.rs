@@ -60,6 +60,7 @@ pub fn draw(figure: &Figure, format: Format) -> Result<Vec<u8>, String> {
             entries.push(entry(curve));
         }
     }
+    let (width, height) = figure.size.unwrap_or(PANEL);
     let (plots, layouts): (Vec<Vec<Plot>>, Vec<Layout>) = charts.iter().map(drawn).unzip();
     let count = charts.len();
     let columns = if count > MOST_IN_ROW { (count as f64).sqrt().ceil() as usize } else { count };
@@ -67,7 +68,10 @@ pub fn draw(figure: &Figure, format: Format) -> Result<Vec<u8>, String> {
         .with_structure((0..count).map(|k| vec![k]).collect())
         .with_plots(plots)
         .with_layouts(layouts)
-        .with_cell_size(PANEL.0, PANEL.1);
+        .with_cell_size(width, height);
+    if !figure.title.is_empty() {
+        panels = panels.with_title(visible(&figure.title).into_owned());
+    }
     if entries.len() > 1 {
         panels = panels
             .with_shared_legend_entries(entries)
@@ -259,6 +263,15 @@ fn layout_of(chart: &Chart, plots: &[Plot]) -> Layout {
             .with_x_axis_min(times().fold(f64::MAX, f64::min))
             .with_x_axis_max(times().fold(f64::MIN, f64::max));
     }
+    let ends = |axis: &Axis, [a, b]: [f64; 2]| {
+        if axis.log { [a.log10(), b.log10()] } else { [a, b] }
+    };
+    if let Some([low, high]) = chart.x.range.map(|range| ends(&chart.x, range)) {
+        layout = layout.with_x_axis_min(low).with_x_axis_max(high);
+    }
+    if let Some([low, high]) = chart.y.range.map(|range| ends(&chart.y, range)) {
+        layout = layout.with_y_axis_min(low).with_y_axis_max(high);
+    }
     if chart.equal {
         layout = layout.with_equal_aspect();
     }
@@ -330,7 +343,7 @@ mod tests {
             ..Chart::default()
         };
         assert_eq!(decades(&chart, &chart.y, |point| point.1), Some((-16.0, -13.0, 1.0)));
-        let figure = Figure { panels: vec![chart] };
+        let figure = Figure { panels: vec![chart], ..Figure::default() };
         let svg = String::from_utf8(figure.to_file(Format::Svg).unwrap()).unwrap();
         for text in ["10⁻¹⁶", "10⁻¹³", ">H<", ">J<", ">0<", ">2<", "stroke-dasharray"] {
             assert!(svg.contains(text), "no {text} in {svg}");
@@ -349,7 +362,7 @@ mod tests {
         let (x, y) = (Axis::linear(name), Axis::log(name));
         let chart =
             Chart { x, y, curves: vec![curve, other], levels: vec![level], ..Chart::default() };
-        let figure = Figure { panels: vec![chart] };
+        let figure = Figure { panels: vec![chart], ..Figure::default() };
         let svg = String::from_utf8(figure.to_file(Format::Svg).unwrap()).unwrap();
         // XML 1.0, production 2: tab, line feed and carriage return are the only control
         // characters.
@@ -394,9 +407,10 @@ mod tests {
                 curves: vec![curve],
                 ..Chart::default()
             };
-            let svg =
-                String::from_utf8(Figure { panels: vec![chart] }.to_file(Format::Svg).unwrap())
-                    .unwrap();
+            let svg = String::from_utf8(
+                Figure { panels: vec![chart], ..Figure::default() }.to_file(Format::Svg).unwrap(),
+            )
+            .unwrap();
             assert_eq!(svg.matches("fill=\"#ffffff\"").count(), 1, "{svg}");
             assert_eq!(svg.matches(&format!("fill=\"{}\"", COLOURS[colour])).count(), 3, "{svg}");
         }

@@ -183,8 +183,8 @@ mod tests {
             title: text.clone(),
             sections: vec![Section {
                 title: text.clone(),
-                link: None,
                 panels: vec![Panel::Text { title: text.clone(), text: text.clone() }],
+                ..Section::default()
             }],
             ..Page::default()
         };

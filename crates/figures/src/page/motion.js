@@ -11,6 +11,9 @@ function cubic(array, width, first, frame, share, out) {
   return out;
 }
 
+// Length of the axes of a body in relation to the longest half of its sides.
+const AXES = 1.55;
+
 // The motion on a canvas: points, sticks and rigid bodies, seen from a place that can be turned.
 
 class MotionView {
@@ -29,13 +32,21 @@ class MotionView {
     const take = (x, axis) => { if (Number.isFinite(x)) { low[axis] = Math.min(low[axis], x); high[axis] = Math.max(high[axis], x); } };
     positions.forEach((x, k) => take(x, k % 3));
     fixed.forEach((point) => point.forEach(take));
-    if (!(low[0] <= high[0])) { low.fill(-1); high.fill(1); }
+    if (!(low[0] <= high[0]) && !bodies.length) { low.fill(-1); high.fill(1); }
     this.middle = low.map((x, k) => (x + high[k]) / 2);
     this.sides = low.map((x, k) => high[k] - x);
     // A motion in space can be turned to any side, so its diagonal has to fit.
     const diagonal = Math.hypot(...this.sides);
     this.radius = (dimension === 3 ? diagonal / 2 : 0) || Math.max(...this.sides) / 2 || 1;
-    if (bodies && !this.motion.moving) { this.middle = [0, 0, 0]; this.radius = 1.45; }
+    // Bodies are as large as their axes are long.
+    const reach = Math.max(0, ...bodies.map((body) => AXES * Math.max(...body.half)));
+    bodies.filter((body) => body.at === null).forEach((body) => body.place.forEach((x, axis) => { take(x - reach, axis); take(x + reach, axis); }));
+    if (bodies.length) {
+      const moving = bodies.some((body) => body.at !== null) ? reach : 0;
+      this.middle = low.map((x, k) => (x + high[k]) / 2);
+      this.sides = low.map((x, k) => high[k] - x + 2 * moving);
+      this.radius = bodies.length === 1 && bodies[0].at === null && !this.motion.moving ? 1.12 * reach : Math.hypot(...this.sides) / 2;
+    }
     this.low = low;
   }
 
@@ -111,9 +122,11 @@ class MotionView {
     pen.clearRect(0, 0, width, height);
     const ink = { soft: colour("--soft"), line: colour("--line"), ink: colour("--ink"), card: colour("--card"), grid: colour("--grid") };
     const colours = Array.from({ length: COLOURS }, (_, k) => curveColour(this.first + k));
-    const { see, size } = this.camera(width, height), [frame, share] = locate(motion.times, this.t);
+    const { see, size } = this.camera(width, height), [frame, between] = locate(motion.times, this.t);
+    // Between unrelated states there is nothing to be seen.
+    const share = motion.stroboscopic ? 0 : between;
     this.ground(pen, see, ink);
-    if (this.trail) this.trails(pen, see, frame, colours);
+    if (this.trail) { this.path(pen, see, colours); this.trails(pen, see, frame, colours); }
     const seen = new Float32Array(3 * this.points), place = [0, 0, 0];
     for (let k = 0; k < this.points; k++) {
       this.point(k, frame, share, place);
@@ -123,7 +136,7 @@ class MotionView {
     // Far things first.
     const order = [], many = this.points > 600;
     motion.sticks.forEach(([a, b], k) => order.push([Math.min(seen[3 * a + 2], seen[3 * b + 2]) - 1e-6, 0, k]));
-    for (let k = 0; k < this.points; k++) order.push([seen[3 * k + 2], 1, k]);
+    for (let k = 0; k < this.points; k++) if (k < motion.balls || k >= motion.moving) order.push([seen[3 * k + 2], 1, k]);
     if (!(many && motion.dimension === 2)) order.sort((a, b) => a[0] - b[0] || a[1] - b[1]);
     pen.lineCap = "round";
     if (motion.string) this.string(pen, seen, ink);
@@ -198,10 +211,11 @@ class MotionView {
 
   // Trails of the points: of all if there are few, otherwise of the last one.
   trails(pen, see, frame, colours) {
-    const { motion } = this, whole = motion.moving <= 6, all = whole ? [...Array(motion.moving).keys()] : motion.moving <= 400 && !motion.kinds.length && !motion.string ? [motion.moving - 1] : [];
+    const { motion } = this, all = this.trailing();
     const length = Math.min(frame, 500), fine = 4, place = [0, 0, 0];
+    if (motion.stroboscopic) { for (const k of all) this.traces(pen, see, k, frame, colours); return; }
     for (const k of all) {
-      pen.strokeStyle = colours[(motion.kinds.length ? motion.kinds[k] : motion.moving <= COLOURS ? k : 1) % COLOURS];
+      pen.strokeStyle = this.paint(k, colours);
       pen.lineWidth = 1.6;
       const pieces = 24;
       for (let piece = 0; piece < pieces; piece++) {
@@ -214,9 +228,11 @@ class MotionView {
       }
       pen.globalAlpha = 1;
     }
-    for (let body = 0; body < motion.bodies && body < 3; body++) {
+    for (let body = 0; body < motion.bodies.length && body < 3; body++) {
+      if (motion.bodies[body].at !== null) continue;
       pen.strokeStyle = colours[2]; pen.lineWidth = 1.4;
-      const r = new Array(9), tip = (g) => { cubic(motion.rotations, 9 * motion.bodies, 9 * body, Math.floor(g), g - Math.floor(g), r); return see(1.25 * r[2], 1.25 * r[5], 1.25 * r[8]); };
+      const r = new Array(9), { place: o, half } = motion.bodies[body], long = AXES * Math.max(...half);
+      const tip = (g) => { cubic(motion.rotations, 9 * motion.bodies.length, 9 * body, Math.floor(g), g - Math.floor(g), r); return see(o[0] + long * r[2], o[1] + long * r[5], o[2] + long * r[8]); };
       for (let f = frame - length + 1 / fine; f <= frame; f += 1 / fine) {
         const a = tip(f - 1 / fine), b = tip(f);
         pen.globalAlpha = 0.08 + 0.6 * (1 - (frame - f) / (length + 1));
@@ -226,13 +242,53 @@ class MotionView {
     }
   }
 
+  // Numbers of the points that leave trails: all if they are few, otherwise the last one.
+  trailing() {
+    const { balls, kinds, string } = this.motion;
+    return balls <= 6 ? [...Array(balls).keys()] : balls <= 400 && !kinds.length && !string ? [balls - 1] : [];
+  }
+
+  paint(k, colours) { return colours[(this.motion.kinds.length ? this.motion.kinds[k] : this.motion.moving <= COLOURS ? k : 1) % COLOURS]; }
+
+  // The whole way of the points, faintly.
+  path(pen, see, colours) {
+    const { motion } = this, frames = motion.times.length, place = [0, 0, 0], fine = motion.stroboscopic ? 1 : Math.max(1, Math.min(4, Math.floor(4000 / frames)));
+    pen.globalAlpha = 0.22;
+    pen.lineWidth = 1;
+    for (const k of this.trailing()) {
+      pen.strokeStyle = pen.fillStyle = this.paint(k, colours);
+      pen.beginPath();
+      for (let j = 0; j <= (frames - 1) * fine; j++) {
+        const f = j / fine;
+        this.point(k, Math.floor(f), f - Math.floor(f), place);
+        const p = see(place[0], place[1], place[2]);
+        if (motion.stroboscopic) pen.fillRect(p[0] - 1, p[1] - 1, 2, 2); else pen[j ? "lineTo" : "moveTo"](p[0], p[1]);
+      }
+      if (!motion.stroboscopic) pen.stroke();
+    }
+    pen.globalAlpha = 1;
+  }
+
+  // The last states of a point that are not joined.
+  traces(pen, see, k, frame, colours) {
+    const { motion } = this, from = Math.max(0, frame - 1500), place = [0, 0, 0];
+    pen.fillStyle = this.paint(k, colours);
+    pen.globalAlpha = 0.6;
+    for (let f = from; f <= frame; f++) { this.point(k, f, 0, place); const p = see(place[0], place[1], place[2]); pen.fillRect(p[0] - 1, p[1] - 1, 2, 2); }
+    pen.globalAlpha = 1;
+  }
+
   // Boxes with the axes of their bodies.
   solids(pen, see, frame, share, colours, ink) {
     const { rotations, bodies } = this.motion;
-    const half = [0.62, 0.42, 0.8];
-    for (let body = 0; body < bodies; body++) {
-      const r = cubic(rotations, 9 * bodies, 9 * body, frame, share, new Array(9));
-      const corner = (u) => see(r[0] * u[0] + r[1] * u[1] + r[2] * u[2], r[3] * u[0] + r[4] * u[1] + r[5] * u[2], r[6] * u[0] + r[7] * u[1] + r[8] * u[2]);
+    const place = [0, 0, 0], drawn = bodies.map((body, k) => {
+      const centre = body.at === null ? body.place : [...this.point(body.at, frame, share, place)];
+      return { ...body, k, centre, depth: see(...centre)[2] };
+    });
+    // Far bodies first.
+    for (const { k: body, centre: o, half } of drawn.sort((a, b) => a.depth - b.depth)) {
+      const r = cubic(rotations, 9 * bodies.length, 9 * body, frame, share, new Array(9)), long = AXES * Math.max(...half);
+      const corner = (u) => see(o[0] + r[0] * u[0] + r[1] * u[1] + r[2] * u[2], o[1] + r[3] * u[0] + r[4] * u[1] + r[5] * u[2], o[2] + r[6] * u[0] + r[7] * u[1] + r[8] * u[2]);
       const faces = [];
       for (let axis = 0; axis < 3; axis++) {
         for (const side of [-1, 1]) {
@@ -241,8 +297,8 @@ class MotionView {
           faces.push([corners.reduce((sum, p) => sum + p[2], 0), corners, axis]);
         }
       }
-      const axes = [0, 1, 2].map((axis) => { const u = [0, 0, 0]; u[axis] = 1.25; const p = corner(u); return [p[2] > 0 ? 99 : -99, p, axis]; });
-      const origin = see(0, 0, 0);
+      const axes = [0, 1, 2].map((axis) => { const u = [0, 0, 0]; u[axis] = long; const p = corner(u); return [p[2] > 0 ? 99 : -99, p, axis]; });
+      const origin = see(...o);
       for (const [depth, what, axis] of [...faces, ...axes].sort((a, b) => a[0] - b[0])) {
         pen.strokeStyle = colours[axis]; pen.lineWidth = 2.5;
         pen.beginPath();

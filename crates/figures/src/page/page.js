@@ -45,25 +45,26 @@ function explorerPanel({ title: heading, runs, presets }, buffer) {
   const use = (p) => { x.value = p.x; y.value = p.y; by.value = p.section ? p.section[0] : "no section"; if (p.section) level.value = p.section[1]; };
   function draw() {
     const section = by.value !== "no section" && motion, curves = [], current = [];
-    let thinned = 0, found = 0;
+    let thinned = 0, found = 0, strobe = "";
     runs.forEach((run, k) => {
       const [t, a, b] = [run.columns.get(time), run.columns.get(x.value), run.columns.get(y.value)];
       if (!a || !b) return;
       if (run.of > t.length) thinned = run.of;
+      if (run.note) strobe = run.note;
       // Rows that are not neighbours are joined over time only.
-      const curve = { name: runs.length > 1 ? run.name : "", colour: k, style: motion && (x.value === time || run.of === t.length) ? "line" : "points", x: a, y: b, smooth: run.of === t.length && t.length <= 2500 };
+      const curve = { name: runs.length > 1 ? run.name : "", colour: k, style: motion && run.joined && (x.value === time || run.of === t.length) ? "line" : "points", x: a, y: b, smooth: run.joined && run.of === t.length && t.length <= 2500 };
       if (section) {
         const passes = crossings(run, t, run.columns.get(by.value), Number(level.value), [a, b]);
         found += passes[0].length;
         Object.assign(curve, { style: "points", x: passes[0], y: passes[1] });
       } else if (motion && x.value !== time) {
-        current.push((now) => { const [i, share] = locate(t, now), j = Math.min(i + 1, t.length - 1); return [a[i] + share * (a[j] - a[i]), b[i] + share * (b[j] - b[i])]; });
+        current.push((now) => { const [i, between] = locate(t, now), share = run.joined ? between : 0, j = Math.min(i + 1, t.length - 1); return [a[i] + share * (a[j] - a[i]), b[i] + share * (b[j] - b[i])]; });
       }
       curves.push(curve);
     });
     const title = section ? `${y.value} over ${x.value} where ${by.value} passes ${level.value} upwards` : `${y.value} over ${x.value}`;
     levelLabel.hidden = !section;
-    note.textContent = [section && `${found} points where ${by.value} passes ${level.value} upwards, by cubic interpolation.`, thinned && (section ? `Only between neighbours among the rows shown, of ${thinned.toLocaleString("en")} samples: a run that records less (--record) shows all.` : `Of ${thinned.toLocaleString("en")} rows those with the extremes of every column in every stretch are shown.`)].filter(Boolean).join(" ");
+    note.textContent = [strobe, section && `${found} points where ${by.value} passes ${level.value} upwards, by cubic interpolation.`, thinned && (section ? `Only between neighbours among the rows shown, of ${thinned.toLocaleString("en")} samples: a run that records less (--record) shows all.` : `Of ${thinned.toLocaleString("en")} rows those with the extremes of every column in every stretch are shown.`)].filter(Boolean).join(" ");
     view.show({
       title, note: note.textContent, x: { label: labelled(x.value), log: false, time: motion && x.value === time && !section }, y: { label: labelled(y.value), log: false }, curves, levels: [],
       equal: x.value !== time && !section && alike(x.value, y.value), times: !section && runs[0].columns.get(time), current, revision: title,
@@ -210,7 +211,7 @@ async function start() {
   const [plotly, buffer] = await Promise.all([unpack("plotly"), unpack("numbers")]);
   document.head.append(element("script", { text: new TextDecoder().decode(plotly) }));
   let moving = 0;
-  for (const { title, link, panels } of content.sections) {
+  for (const { title, link, folded, panels } of content.sections) {
     const grid = element("div", { class: "panels" });
     for (const one of panels) {
       const make = { charts: chartsPanel, explorer: explorerPanel, motion: motionPanel, table: tablePanel, text: textPanel }[one.kind];
@@ -218,6 +219,7 @@ async function start() {
       grid.append(made);
       if (start) starts.push(start);
     }
+    if (folded) { sections.append(element("details", {}, element("summary", {}, element("h2", { text: title })), grid)); continue; }
     if (title) sections.append(link ? element("h2", {}, element("a", { href: link, text: title })) : element("h2", { text: title }));
     sections.append(grid);
   }

@@ -59,7 +59,7 @@ const WORK: Work = (|cost| cost.in_gradients() as f64, "work in gradients");
 pub(super) fn work_precision_figure(comparison: &Comparison) -> Option<Figure> {
     let panels: Vec<Chart> =
         work_precision(comparison).into_iter().map(|(_, chart)| chart).collect();
-    (!panels.is_empty()).then_some(Figure { panels })
+    (!panels.is_empty()).then_some(Figure { panels, ..Figure::default() })
 }
 
 /// Charts of the error over time and over work, by name; of the drift of the energy (or of the

@@ -1,11 +1,11 @@
 //! Panels of the events that a run has recorded: how often and when each was met, and the states there,
 //! which of a section are its points.
 
-use super::sampled;
+use super::{Axes, NUMBERS, sampled};
 use crate::error::Error;
 use crate::store::StoredRun;
 use holonome_figures::numbers::{count, number};
-use holonome_figures::{Panel, Preset, Samples, Table};
+use holonome_figures::{Axis, Chart, Curve, Panel, Preset, Samples, Style, Table};
 use std::collections::BTreeMap;
 
 /// Least number of events whose states are drawn.
@@ -65,12 +65,50 @@ impl Events {
                 columns: of.columns.clone(),
                 units: of.units.clone(),
                 of: of.t.len(),
-                motion: false,
+                ..Samples::default()
             }],
             presets: of.presets.clone(),
         });
         std::iter::once(table).chain(drawn).collect()
     }
+}
+
+/// Chart of the states at an event of a run, by default over the axes that show most.
+///
+/// # Errors
+/// If there is no such event, or no such column.
+pub(super) fn chart(run: &StoredRun, event: &str, axes: &Axes) -> Result<Chart, Error> {
+    let names = run.groups("events");
+    let quoted = || names.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+    let Some(name) = names.iter().find(|name| *name == event) else {
+        return Err(Error::option(format!(
+            "{} has no events '{event}'{}",
+            run.path().display(),
+            if names.is_empty() { String::new() } else { format!("; it has {}", quoted()) }
+        )));
+    };
+    let samples = sampled::samples(run, name, NUMBERS)?;
+    let of = Recorded::read(run, name.clone(), (&samples, NUMBERS))?;
+    let begin = of.presets.first().cloned().unwrap_or_default();
+    let x = axes.x.clone().unwrap_or(begin.x);
+    let y = if axes.y.is_empty() { vec![begin.y] } else { axes.y.clone() };
+    let values = |name: &str| {
+        let column = of.columns.iter().find(|(known, _)| known == name);
+        column.map(|(_, values)| values.clone()).ok_or_else(|| {
+            let known: Vec<&str> = of.columns.iter().map(|(known, _)| known.as_str()).collect();
+            Error::option(format!(
+                "events '{event}' have no column '{name}' that varies; they have {}",
+                known.join(", ")
+            ))
+        })
+    };
+    let over = values(&x)?;
+    let curve = |(colour, name): (usize, &String)| {
+        let (x, y) = (over.clone(), values(name)?);
+        Ok(Curve { name: name.clone(), colour, x, y, style: Style::Points, bounds: Vec::new() })
+    };
+    let curves = y.iter().enumerate().map(curve).collect::<Result<Vec<_>, Error>>()?;
+    Ok(Chart { x: Axis::linear(x), y: Axis::linear(y.join(", ")), curves, ..Chart::default() })
 }
 
 impl Recorded {

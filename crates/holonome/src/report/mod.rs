@@ -12,6 +12,7 @@ mod measures;
 mod plot;
 mod run;
 mod sampled;
+mod sampling;
 mod scene;
 mod study;
 mod sweep;
@@ -19,7 +20,7 @@ mod sweep;
 use crate::compare::Comparison;
 use crate::error::Error;
 use crate::store::{Status, StoreError, StoredRun};
-use holonome_figures::{Figure, Format, Page, Panel, Section};
+use holonome_figures::{Chart, Figure, Format, Page, Panel, Section, Style};
 use run::Shown;
 use std::fs;
 use std::path::Path;
@@ -132,18 +133,43 @@ pub fn report(paths: &[&Path], live: bool) -> Result<Page, Error> {
     })
 }
 
-/// Columns that are drawn; by default those that suit the result.
+/// Columns that are drawn, and how; by default those that suit the result.
 #[derive(Clone, Debug, Default)]
 pub struct Axes {
     /// Column along the horizontal axis: `t`, `q.x`; for an ensemble also a varied quantity.
     pub x: Option<String>,
-    /// Columns along the vertical axis.
+    /// Columns along the vertical axis: `q.x`; `q` for all of a quantity, `r[*].x` for all members.
     pub y: Vec<String>,
+    /// Event whose states are drawn, in place of the samples.
+    pub event: Option<String>,
+    /// Points or lines; by default lines where samples follow the motion.
+    pub style: Option<Style>,
+    /// True for a logarithmic horizontal and vertical axis.
+    pub log: [bool; 2],
+    /// Ends of the horizontal and vertical axis.
+    pub range: [Option<[f64; 2]>; 2],
+    /// Title of the figure.
+    pub title: String,
+    /// Width and height of a panel, in points.
+    pub size: Option<(f64, f64)>,
 }
 
 impl Axes {
     fn are_chosen(&self) -> bool {
-        self.x.is_some() || !self.y.is_empty()
+        self.x.is_some() || !self.y.is_empty() || self.event.is_some()
+    }
+
+    /// Gives a chart the scales and ends that were asked for.
+    fn dress(&self, mut chart: Chart) -> Chart {
+        let [x, y] = self.range;
+        (chart.x.range, chart.y.range) = (x.or(chart.x.range), y.or(chart.y.range));
+        chart.x.log |= self.log[0];
+        chart.y.log |= self.log[1];
+        if let Some(style) = self.style {
+            chart.curves.iter_mut().for_each(|curve| curve.style = style);
+        }
+        chart.equal &= !chart.x.log && !chart.y.log && self.range == [None; 2];
+        chart
     }
 }
 
@@ -187,6 +213,11 @@ fn model_section(texts: impl IntoIterator<Item = (String, String)>) -> Section {
 
 /// Title of the command that repeats a run.
 const AGAIN: &str = "Made again by";
+
+/// A section of which only the title is shown at first.
+fn folded(title: impl Into<String>, panels: Vec<Panel>) -> Section {
+    Section { title: title.into(), panels, folded: true, ..Section::default() }
+}
 
 /// A section without a title of its own.
 fn section(panels: Vec<Panel>) -> Section {

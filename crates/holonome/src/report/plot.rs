@@ -3,9 +3,12 @@
 use super::comparison::work_precision;
 use super::invariants::{DrawnRun, Invariant, charts, invariants};
 use super::sampled::{self, ColumnPlace};
-use super::{Axes, Stored, sweep};
+use super::sampling::Rates;
+use super::scene::Scene;
+use super::{Axes, Stored, events, sweep};
 use crate::error::Error;
-use crate::store::{ArrayLayout, StoredRun};
+use crate::simulation::stored_problem;
+use crate::store::{StoreError, StoredRun};
 use crate::summary::StoredSummary;
 use holonome_figures::{Axis, Chart, Curve, Figure, Style};
 use holonome_model::syntax::diagnostic::did_you_mean;
@@ -16,9 +19,18 @@ use std::path::Path;
 /// Maximum number of points of a curve.
 const POINTS: usize = 8000;
 
-/// Figure of the contents of folders. One run: the drifts over time, beside the orbit if it lies in
-/// the plane or in space. Several runs: each drift with a line per run. Comparison: error over time
-/// and over work. Ensemble: its first result over a varied quantity.
+/// Sizes of columns that share a panel differ by at most this factor.
+const ALIKE: f64 = 30.0;
+
+/// Most paths of points in one chart.
+const PATHS: usize = 6;
+
+/// Most curves over time in a chart that nobody asked for.
+const CURVES: usize = 8;
+
+/// Figure of the contents of folders. One run: its motion, beside the drifts over time. Several runs:
+/// each drift with a line per run. Comparison: error over time and over work. Ensemble: its first
+/// result over a varied quantity. Chosen columns whose sizes differ have panels of their own.
 ///
 /// # Errors
 /// If a folder holds no result or is damaged, or has no column of that name, or several folders are
@@ -52,7 +64,11 @@ pub fn figure(paths: &[&Path], axes: &Axes) -> Result<Figure, Error> {
         }
     };
     match panels.iter().any(|chart| !chart.is_empty()) {
-        true => Ok(Figure { panels }),
+        true => Ok(Figure {
+            panels: panels.into_iter().map(|chart| axes.dress(chart)).collect(),
+            title: axes.title.clone(),
+            size: axes.size,
+        }),
         false => Err(Error::option(format!(
             "{} has nothing to draw: name columns by {}",
             shown(),
@@ -64,6 +80,15 @@ pub fn figure(paths: &[&Path], axes: &Axes) -> Result<Figure, Error> {
 /// Charts of the largest drifts so far of runs, or of their chosen columns.
 fn of_runs(runs: &[&StoredRun], axes: &Axes) -> Result<Vec<Chart>, Error> {
     let names = names(runs);
+    if let Some(event) = &axes.event {
+        return match runs {
+            [run] => Ok(vec![events::chart(run, event, axes)?]),
+            _ => Err(Error::option(format!(
+                "{} draws the events of one run",
+                option("event").with(event)
+            ))),
+        };
+    }
     let times =
         runs.iter().map(|run| run.times().map_err(Error::store)).collect::<Result<Vec<_>, _>>()?;
     let mut drifting: Vec<Vec<Invariant>> =
@@ -77,7 +102,7 @@ fn of_runs(runs: &[&StoredRun], axes: &Axes) -> Result<Vec<Chart>, Error> {
         };
         let over_time = axes.x.as_deref().is_none_or(|x| x == "t");
         if !over_time || axes.y.is_empty() || !axes.y.iter().all(is_drift) {
-            return Ok(vec![columns_of_runs(runs, &names, axes, None)?]);
+            return of_chosen(runs, &names, axes);
         }
         drifting
             .iter_mut()
@@ -96,7 +121,7 @@ fn of_runs(runs: &[&StoredRun], axes: &Axes) -> Result<Vec<Chart>, Error> {
     if let [run] = runs {
         // The second chart has the drifts relative to the terms that cancel.
         drifts.truncate(1);
-        panels.extend(if axes.are_chosen() { None } else { orbit(run)? });
+        panels.extend(if axes.are_chosen() { None } else { motion(run)? });
     }
     panels.extend(drifts.into_iter().map(|(key, mut chart)| {
         // In print the samples would hide the largest so far.
@@ -112,6 +137,73 @@ fn of_runs(runs: &[&StoredRun], axes: &Axes) -> Result<Vec<Chart>, Error> {
     Ok(panels)
 }
 
+/// Charts of chosen columns, those of one size in one chart.
+fn of_chosen(runs: &[&StoredRun], names: &[String], axes: &Axes) -> Result<Vec<Chart>, Error> {
+    let joined = runs.iter().map(|run| joined(run)).collect::<Result<Vec<_>, Error>>()?;
+    let [run, ..] = runs else { return Ok(Vec::new()) };
+    let wanted = axes.y.iter().map(|name| expanded(run, name));
+    let wanted: Vec<String> = wanted.collect::<Result<Vec<_>, _>>()?.concat();
+    let names_of: Vec<&str> = wanted.iter().map(String::as_str).collect();
+    let mut groups: Vec<(f64, Option<String>, Vec<String>)> = Vec::new();
+    for (name, values) in wanted.iter().zip(named(run, &names_of)?) {
+        let size = values.iter().filter(|v| v.is_finite()).fold(0.0f64, |a, v| a.max(v.abs()));
+        let unit = sampled::unit(run, name);
+        let fits = |(other, unit_of, _): &&mut (f64, Option<String>, Vec<String>)| {
+            let near = size <= ALIKE * *other && *other <= ALIKE * size;
+            *unit_of == unit && (near || size == 0.0 || *other == 0.0)
+        };
+        match groups.iter_mut().find(fits) {
+            Some((other, _, list)) => {
+                *other = other.max(size);
+                list.push(name.clone());
+            }
+            None => groups.push((size, unit, vec![name.clone()])),
+        }
+    }
+    if groups.is_empty() {
+        groups.push((0.0, None, Vec::new()));
+    }
+    let chart = |(_, _, y): (f64, Option<String>, Vec<String>)| {
+        let axes = Axes { x: axes.x.clone(), y, ..Axes::default() };
+        columns_of_runs(runs, names, &axes, (None, &joined))
+    };
+    groups.into_iter().map(chart).collect()
+}
+
+/// Columns of a run that a name stands for: itself, all of a quantity (`r`), or all that fit where a
+/// `*` stands for the indices (`r[*].x`).
+fn expanded(run: &StoredRun, name: &str) -> Result<Vec<String>, Error> {
+    let arrays = run.arrays();
+    let columns = arrays.iter().map(|array| Ok((&array.name, run.column_names(&array.name)?)));
+    let columns = columns.collect::<Result<Vec<_>, StoreError>>().map_err(Error::store)?;
+    let is_there = columns.iter().any(|(_, names)| names.iter().any(|known| known == name));
+    if !is_there && let Some((_, names)) = columns.iter().find(|(array, _)| *array == name) {
+        return Ok(names.clone());
+    }
+    let fits = |known: &&String| match name.split_once('*') {
+        Some((before, after)) => {
+            let middle = known.strip_prefix(before).and_then(|rest| rest.strip_suffix(after));
+            middle.is_some_and(|middle| !middle.is_empty() && !middle.contains(']'))
+        }
+        None => false,
+    };
+    let all: Vec<String> =
+        columns.iter().flat_map(|(_, names)| names).filter(fits).cloned().collect();
+    Ok(if all.is_empty() { vec![name.to_string()] } else { all })
+}
+
+/// True if the samples of a run follow its motion; `None` if its model does not tell.
+fn joined(run: &StoredRun) -> Result<Option<bool>, Error> {
+    let Ok(problem) = stored_problem(run.path(), run.attributes()) else { return Ok(None) };
+    let rates = Rates::new(run, &problem)?;
+    rates.map(|mut rates| Ok(rates.sampling(1)?.follows())).transpose()
+}
+
+/// Style of a curve between samples of which it is known whether they follow the motion.
+fn style(joined: Option<bool>) -> Option<Style> {
+    joined.map(|joined| if joined { Style::Line } else { Style::Points })
+}
+
 /// Names of the runs' folders, or their paths if two have the same name.
 fn names(runs: &[&StoredRun]) -> Vec<String> {
     let path = |run: &&StoredRun| run.path().display().to_string();
@@ -124,16 +216,20 @@ fn names(runs: &[&StoredRun]) -> Vec<String> {
 }
 
 /// Chart of columns of runs over another; of their differences from the run `from`, if given.
+/// `joined` tells whether neighbouring samples of a run are to be joined, if that is known.
 pub(super) fn columns_of_runs(
     runs: &[&StoredRun],
     names: &[String],
     axes: &Axes,
-    from: Option<&StoredRun>,
+    (from, joined): (Option<&StoredRun>, &[Option<bool>]),
 ) -> Result<Chart, Error> {
     let mut all = Chart::default();
     let mut curves = Vec::new();
-    for (run, name) in runs.iter().zip(names) {
+    for (k, (run, name)) in runs.iter().zip(names).enumerate() {
         all = of_columns(run, axes, from)?;
+        if let Some(style) = style(joined.get(k).copied().flatten()) {
+            all.curves.iter_mut().for_each(|curve| curve.style = style);
+        }
         for mut curve in all.curves.drain(..) {
             curve.colour = curves.len();
             match &axes.y[..] {
@@ -194,7 +290,7 @@ fn of_columns(run: &StoredRun, axes: &Axes, from: Option<&StoredRun>) -> Result<
     let unit = |name: &str| sampled::unit(run, name);
     let first = axes.y.first().and_then(|name| unit(name));
     let shared = first.filter(|first| axes.y.iter().all(|name| unit(name).as_ref() == Some(first)));
-    let label = sampled::with_unit(&axes.y.join(", "), shared.as_deref());
+    let label = sampled::with_unit(&label_of(&axes.y), shared.as_deref());
     let y = if deviations { Axis::log(label) } else { Axis::linear(label) };
     let equal = from.is_none()
         && x != "t"
@@ -203,6 +299,30 @@ fn of_columns(run: &StoredRun, axes: &Axes, from: Option<&StoredRun>) -> Result<
     let label = sampled::with_unit(x, unit(x).as_deref());
     let x = if x == "t" { Axis { label, ..Axis::time() } } else { Axis::linear(label) };
     Ok(Chart { x, y, curves: curves.collect(), equal, ..Chart::default() })
+}
+
+/// Label of an axis for these columns: their names, or where these are long those of their quantities.
+fn label_of(columns: &[String]) -> String {
+    const LONGEST: usize = 32;
+    let all = columns.join(", ");
+    if all.chars().count() <= LONGEST {
+        return all;
+    }
+    let mut quantities: Vec<&str> = Vec::new();
+    for column in columns {
+        let quantity = stem(column).split('[').next().unwrap_or(column);
+        if !quantities.contains(&quantity) {
+            quantities.push(quantity);
+        }
+    }
+    let mut label = String::new();
+    for (k, quantity) in quantities.iter().enumerate() {
+        if label.chars().count() + quantity.chars().count() > LONGEST {
+            return label + ", …";
+        }
+        label = if k == 0 { quantity.to_string() } else { format!("{label}, {quantity}") };
+    }
+    label
 }
 
 /// True if a line through the points follows their curve: on average it turns by less than a right
@@ -220,20 +340,67 @@ fn stem(name: &str) -> &str {
     name.rsplit_once('.').map_or(name, |(stem, _)| stem)
 }
 
-/// Chart of the first member of the first vector of positions with two or three components, in its
-/// plane or seen along its third axis.
-fn orbit(run: &StoredRun) -> Result<Option<Chart>, Error> {
-    let is_position = |array: &ArrayLayout| array.has_role("coordinate") || array.has_role("state");
-    let Some(array) = run.arrays().into_iter().find(is_position) else { return Ok(None) };
-    let names = run.column_names(&array.name).map_err(Error::store)?;
-    let Some(last) = names.last().filter(|last| last.ends_with(['y', 'z']) && last.contains('.'))
-    else {
-        return Ok(None);
+/// Chart of the motion of a run: the paths of its points in their plane, or seen along their third
+/// axis; the phase portrait of one degree of freedom; otherwise quantities over time.
+fn motion(run: &StoredRun) -> Result<Option<Chart>, Error> {
+    let scene = stored_problem(run.path(), run.attributes()).ok().and_then(|of| Scene::of(&of));
+    let arrays = run.arrays();
+    let of_role = |role: &str| -> Result<Vec<String>, Error> {
+        let arrays = arrays.iter().filter(|array| array.has_role(role));
+        let names = arrays.map(|array| run.column_names(&array.name).map_err(Error::store));
+        Ok(names.collect::<Result<Vec<_>, _>>()?.concat())
     };
-    let of = |component: &str| format!("{}.{component}", stem(last));
-    let mut chart = of_columns(run, &Axes { x: Some(of("x")), y: vec![of("y")] }, None)?;
-    // The only curve in its panel, named by the axes.
-    chart.curves.iter_mut().for_each(|curve| curve.name.clear());
+    let mut paths = scene.map(|scene| scene.paths()).unwrap_or_default();
+    paths.retain(|(array, _)| arrays.iter().any(|known| known.name == *array));
+    let mut chart = match &paths[..] {
+        [_, ..] => {
+            // Of many points the last one, which in a chain moves most.
+            let first = if paths.len() > PATHS { paths.len() - 1 } else { 0 };
+            let mut chart = Chart::default();
+            for (k, (array, first)) in paths[first..].iter().enumerate() {
+                let names = run.column_names(array).map_err(Error::store)?;
+                let axes = Axes {
+                    x: Some(names[*first].clone()),
+                    y: vec![names[first + 1].clone()],
+                    ..Axes::default()
+                };
+                let mut one = of_columns(run, &axes, None)?;
+                let name = stem(&names[*first]).to_string();
+                one.curves.iter_mut().for_each(|curve| {
+                    (curve.colour, curve.name) = (k, name.clone());
+                });
+                one.curves.splice(0..0, std::mem::take(&mut chart.curves));
+                chart = one;
+            }
+            if chart.curves.len() > 1 {
+                (chart.x, chart.y) = (Axis::linear("x"), Axis::linear("y"));
+            }
+            chart.equal = true;
+            chart
+        }
+        [] => {
+            let (q, p) = (of_role("coordinate")?, of_role("momentum")?);
+            let observables = of_role("observable")?;
+            let axes = match (&q[..], &p[..], &observables[..]) {
+                ([q], [p], _) => Axes { x: Some(q.clone()), y: vec![p.clone()], ..Axes::default() },
+                (_, _, [_, ..]) => Axes { y: observables, ..Axes::default() },
+                ([_, ..], ..) => Axes { y: q, ..Axes::default() },
+                _ => Axes { y: of_role("state")?, ..Axes::default() },
+            };
+            let y: Vec<String> = axes.y.iter().take(CURVES).cloned().collect();
+            if y.is_empty() {
+                return Ok(None);
+            }
+            of_columns(run, &Axes { y, ..axes }, None)?
+        }
+    };
+    if let [only] = &mut chart.curves[..] {
+        // The only curve in its panel, named by the axes.
+        only.name.clear();
+    }
+    if let Some(style) = style(joined(run)?) {
+        chart.curves.iter_mut().for_each(|curve| curve.style = style);
+    }
     Ok(Some(chart))
 }
 

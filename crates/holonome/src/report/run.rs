@@ -5,8 +5,9 @@ use super::events::Events;
 use super::invariants::{self, DrawnRun, Invariant, charts, cost_rows, drift_table};
 use super::measures;
 use super::sampled;
+use super::sampling::{Rates, Sampling};
 use super::scene::Scene;
-use super::{AGAIN, model_section, section};
+use super::{AGAIN, folded, model_section, section};
 use crate::check::Report as Check;
 use crate::error::Error;
 use crate::recording::TIME;
@@ -18,6 +19,9 @@ use holonome_figures::{
     Axis, Chart, Curve, Motion, Page, Panel, Preset, Samples, Section, Style, Table,
 };
 use serde_json::Value;
+
+/// Maximum number of curves of one quantity.
+const CURVES: usize = 8;
 
 /// Maximum number of multipliers drawn.
 const MULTIPLIERS: usize = 12;
@@ -49,20 +53,27 @@ impl Shown {
         places: usize,
     ) -> Result<Shown, Error> {
         let times = run.times().map_err(Error::store)?;
-        let samples = sampled::samples(&run, &name, numbers)?;
+        let mut samples = sampled::samples(&run, &name, numbers)?;
         let mut summary = StoredSummary::from(run.summary());
         let invariants = invariants::invariants(summary.drift.take());
         let problem = stored_problem(run.path(), run.attributes());
+        let mut sampling = Sampling::default();
         let (motion, derived) = match problem {
             Ok(problem) => {
+                let mut rates = Rates::new(&run, &problem)?;
+                if let Some(rates) = &mut rates {
+                    sampling = rates.sampling(1)?;
+                }
                 let motion = match Scene::of(&problem) {
-                    Some(scene) => scene.motion(&run, &times, places)?,
+                    Some(scene) => scene.motion(&run, &times, rates.as_mut(), places)?,
                     None => None,
                 };
                 (motion, Ok(Check::new(&problem).to_long_text()))
             }
             Err(error) => (None, Err(error.to_string())),
         };
+        samples.joined = sampling.follows();
+        samples.note = sampling.note().unwrap_or_default();
         let events = Events::read(&run, &samples, numbers)?;
         Ok(Shown { name, run, summary, times, invariants, samples, motion, events, derived })
     }
@@ -111,10 +122,7 @@ pub(super) fn page(runs: &[Shown]) -> Result<Page, Error> {
             invariants: &run.invariants,
         })
         .collect();
-    let drifts = charts(&sources)?;
-    if !drifts.is_empty() {
-        first.push(Panel::Charts(drifts));
-    }
+    first.extend(over_time(runs));
     let samples: Vec<Samples> = runs.iter().map(|run| run.samples.clone()).collect();
     if samples.iter().any(|samples| samples.columns.len() > 1) {
         let presets = presets(&runs[0]);
@@ -134,7 +142,13 @@ pub(super) fn page(runs: &[Shown]) -> Result<Page, Error> {
         );
     }
     page.sections.push(section(first));
-    page.sections.push(section(tables(runs)));
+    let drifts = charts(&sources)?;
+    let mut kept = Vec::new();
+    if !drifts.is_empty() {
+        kept.push(Panel::Charts(drifts));
+    }
+    kept.extend(tables(runs));
+    page.sections.push(folded(kept_title(runs), kept));
     page.sections.extend(texts(runs));
     Ok(page)
 }
@@ -260,6 +274,72 @@ fn presets(run: &Shown) -> Vec<Preset> {
     presets
 }
 
+/// Title of what is told of the invariants and the cost.
+fn kept_title(runs: &[Shown]) -> String {
+    let of = |run: &Shown| {
+        let relative = run.invariants.iter().filter_map(|i| Some(i.drift.relative?.max));
+        relative.fold(None, |most: Option<f64>, drift| Some(most.unwrap_or(0.0).max(drift)))
+    };
+    match runs.iter().filter_map(of).reduce(f64::max) {
+        Some(most) => format!("Invariants and cost: largest relative drift {}", small(most)),
+        None => "Invariants and cost".to_string(),
+    }
+}
+
+/// Charts over time: the observables of the first run, each with all of its components; otherwise
+/// its positions or states.
+fn over_time(runs: &[Shown]) -> Option<Panel> {
+    let run = runs.first()?;
+    let arrays = run.run.arrays();
+    let of_role = |roles: &[&str]| -> Vec<(String, Vec<String>)> {
+        let arrays = arrays.iter().filter(|array| roles.iter().any(|role| array.has_role(role)));
+        let columns = arrays.map(|array| {
+            let names = run.run.column_names(&array.name).unwrap_or_default();
+            let is_there = |name: &String| run.samples.column(name).is_some();
+            (array.name.clone(), names.into_iter().filter(is_there).collect::<Vec<String>>())
+        });
+        columns.filter(|(_, names)| !names.is_empty()).collect()
+    };
+    let observables = of_role(&["observable"]);
+    let shown = match observables.is_empty() {
+        true => of_role(&["coordinate", "state"]),
+        false => observables,
+    };
+    let chart = |(array, names): &(String, Vec<String>)| {
+        let mut curves = Vec::new();
+        for (k, of) in runs.iter().enumerate() {
+            for (j, name) in names.iter().take(CURVES).enumerate() {
+                let Some(values) = of.samples.column(name) else { continue };
+                curves.push(Curve {
+                    name: match runs.len() {
+                        1 => name.clone(),
+                        _ => format!("{}: {name}", of.name),
+                    },
+                    colour: k * names.len().min(CURVES) + j,
+                    x: of.samples.columns[0].1.clone(),
+                    y: values.to_vec(),
+                    style: if of.samples.joined { Style::Line } else { Style::Points },
+                    bounds: Vec::new(),
+                });
+            }
+        }
+        if let [only] = &mut curves[..] {
+            only.name.clear();
+        }
+        let unit = sampled::unit(&run.run, &names[0]);
+        Chart {
+            title: format!("{array} over time"),
+            note: run.samples.note.clone(),
+            x: Axis { label: run.time_label(), ..Axis::time() },
+            y: Axis::linear(sampled::with_unit(array, unit.as_deref())),
+            curves,
+            ..Chart::default()
+        }
+    };
+    let charts: Vec<(String, Chart)> = shown.iter().map(|of| (of.0.clone(), chart(of))).collect();
+    (!charts.is_empty()).then_some(Panel::Charts(charts))
+}
+
 fn multipliers(run: &Shown, title: String) -> Option<Chart> {
     let all = run.samples.columns.iter().filter(|(name, _)| name.starts_with("lambda."));
     let curves: Vec<Curve> = all
@@ -270,7 +350,7 @@ fn multipliers(run: &Shown, title: String) -> Option<Chart> {
             colour,
             x: run.samples.columns[0].1.clone(),
             y: values.clone(),
-            style: Style::Line,
+            style: if run.samples.joined { Style::Line } else { Style::Points },
             bounds: Vec::new(),
         })
         .collect();
@@ -330,19 +410,22 @@ fn tables(runs: &[Shown]) -> Vec<Panel> {
 
 /// Sections of the models with their reports, and of the commands that repeat the runs.
 fn texts(runs: &[Shown]) -> Vec<Section> {
-    let (mut texts, mut known) = (Vec::new(), Vec::new());
+    let (mut texts, mut derived, mut known) = (Vec::new(), Vec::new(), Vec::new());
     for run in runs {
         let source = run.attribute("source");
         if !known.contains(&source) {
             known.push(source);
-            texts.push((format!("{}.holo", run.attribute("model")), source.to_string()));
-            let derived = run.derived.iter().cloned();
-            texts.extend(derived.map(|text| ("What was derived".to_string(), text)));
+            let title = format!("{}.holo", run.attribute("model"));
+            let of = |text: &String| Panel::Text { title: title.clone(), text: text.clone() };
+            derived.extend(run.derived.as_ref().ok().map(of));
+            texts.push((title, source.to_string()));
         }
     }
     let commands: Vec<String> =
         runs.iter().filter_map(|run| command(run.run.attributes())).collect();
-    let again = Panel::Text { title: AGAIN.to_string(), text: commands.join("\n") };
-    let again = (!commands.is_empty()).then(|| section(vec![again]));
-    [model_section(texts)].into_iter().chain(again).collect()
+    if !commands.is_empty() {
+        texts.push((AGAIN.to_string(), commands.join("\n")));
+    }
+    let derived = (!derived.is_empty()).then(|| folded("What was derived of it", derived));
+    [model_section(texts)].into_iter().chain(derived).collect()
 }

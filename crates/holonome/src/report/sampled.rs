@@ -147,7 +147,15 @@ pub(super) fn samples(run: &StoredRun, name: &str, numbers: usize) -> Result<Sam
         Some((name.clone(), arrays[*array].unit()?.to_string()))
     });
     let units = units.take().into_iter().chain(of_columns).collect();
-    Ok(Samples { name: name.to_string(), columns: table, units, of: rows, motion: true })
+    Ok(Samples {
+        name: name.to_string(),
+        columns: table,
+        units,
+        of: rows,
+        motion: true,
+        joined: true,
+        note: String::new(),
+    })
 }
 
 /// A single number of each sample, as times and values, thinned to about `points` of them.

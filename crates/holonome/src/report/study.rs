@@ -54,6 +54,7 @@ pub fn study(
         title: "All studies".into(),
         link: Some(index.into()),
         panels: vec![claims(of)],
+        ..Section::default()
     });
     for (planned, figure) in drawn(study, made)? {
         let panels = figure
@@ -88,6 +89,7 @@ pub fn index(all: &[Reproduced]) -> Page {
         title: of.study.title.clone(),
         link: Some(format!("{}/report.html", of.name)),
         panels: vec![claims(of)],
+        ..Section::default()
     });
     let claims = || all.iter().flat_map(|of| of.judged);
     let count = |agrees| claims().filter(|claim| claim.agrees == agrees).count().to_string();
@@ -200,7 +202,7 @@ pub fn drawn<'s>(
 ) -> Result<Vec<(&'s Planned, Figure)>, Error> {
     let of_one = |planned: &'s Planned| {
         let panels = planned.panels.iter().map(|panel| chart(study, planned, panel, made));
-        Ok((planned, Figure { panels: panels.collect::<Result<_, Error>>()? }))
+        Ok((planned, Figure { panels: panels.collect::<Result<_, Error>>()?, ..Figure::default() }))
     };
     let all: Vec<_> = study.figures.iter().map(of_one).collect::<Result<_, Error>>()?;
     Ok(all
@@ -255,8 +257,8 @@ fn of_columns(
     }
     let found = names.iter().filter_map(|name| Some((stored(name)?, name.clone())));
     let (runs, names): (Vec<&StoredRun>, Vec<String>) = found.unzip();
-    let axes = Axes { x: columns.x.clone(), y: columns.y.clone() };
-    let mut chart = columns_of_runs(&runs, &names, &axes, from.flatten())?;
+    let axes = Axes { x: columns.x.clone(), y: columns.y.clone(), ..Axes::default() };
+    let mut chart = columns_of_runs(&runs, &names, &axes, (from.flatten(), &[]))?;
     if let Some(from) = &columns.from {
         chart.y.label = format!("{} − that of {from}", chart.y.label);
     }

@@ -1,27 +1,31 @@
-//! Visible parts of a model: points, rods between them, rigid bodies.
-//!
-//! Rods are recognised by the effect of a constraint, not by its form. A scalar constraint on two
-//! points is one on their distance if a common rotation and shift of all points leaves it
-//! unchanged. A constraint s(|x − c|² − l²) on a single point holds it at a distance from c.
+//! Visible parts of a model: points, rods between them, rigid bodies with their joints.
 
-use crate::error::Error;
+mod arms;
+mod film;
+mod joints;
+mod rods;
+
 use crate::kernels::StateVectors;
 use crate::problem::Problem;
-use crate::store::{RowReader, StoredRun};
-use holonome_figures::Motion;
-use holonome_model::elaborate::expression::{MOMENTUM, TIME};
+use arms::arms;
+use holonome_figures::Body;
+use holonome_model::elaborate::expression::{FOLLOWING, MOMENTUM};
 use holonome_model::elaborate::model::{Model, Quantity, Role, Variable};
 use holonome_model::elaborate::shape::Shape;
-use holonome_model::functional::Source;
+use joints::{Joint, joints};
+use rods::{Rod, Rods};
 
 /// Maximum number of points of a picture.
 const POINTS: usize = 20_000;
 
-/// Maximum number of frames: across the width of the page more cannot be distinguished.
-const FRAMES: usize = 3000;
-
 /// Maximum number of kinds of points that colours distinguish.
 const KINDS: usize = 8;
+
+/// Half the sides of a box that stands for a body of size 1.
+const BOX: [f64; 3] = [0.62, 0.42, 0.8];
+
+/// Distance between bodies without places of their own.
+const APART: f64 = 2.8;
 
 /// Place of the numbers of a point: an array, and the first of `count` numbers in its rows.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,6 +35,17 @@ struct Place {
     count: usize,
 }
 
+/// Position of a point.
+#[derive(Clone, Debug, PartialEq)]
+enum Position {
+    /// Numbers in a row.
+    Numbers(Place),
+    /// Numbers of several arrays, one for each axis.
+    Apart(Vec<Place>),
+    /// A point of a body, which moves with it.
+    Of(usize, [f64; 3]),
+}
+
 /// Form of a rotation in the numbers of a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Attitude {
@@ -38,17 +53,27 @@ enum Attitude {
     Quaternion,
 }
 
+/// A rigid body with its attitude.
+#[derive(Clone, Debug, PartialEq)]
+struct Rotated {
+    place: Place,
+    attitude: Attitude,
+    body: Body,
+}
+
 /// Picture of a model.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Scene {
     dimension: usize,
-    points: Vec<Place>,
+    /// Points that move; those that are drawn as balls stand first.
+    points: Vec<Position>,
+    balls: usize,
     /// True for masses along a string: displacements, drawn beside each other.
     string: bool,
     fixed: Vec<[f64; 3]>,
     sticks: Vec<[u32; 2]>,
     kinds: Vec<u8>,
-    bodies: Vec<(Place, Attitude)>,
+    bodies: Vec<Rotated>,
     note: String,
 }
 
@@ -56,50 +81,160 @@ impl Scene {
     /// Picture of a model; `None` if it has no positions.
     pub fn of(problem: &Problem) -> Option<Scene> {
         let model = &problem.model;
-        let positions = || model.phase_variables().filter(|v| !matches!(v.role, Role::Momentum(_)));
-        let mut scene = Scene::default();
-        for variable in positions() {
-            if let Some(attitude) = attitude(model, variable) {
-                let shape = variable.family.shape.len();
-                let places = (0..variable.family.members())
-                    .map(|k| (place(variable, k * shape, shape), attitude));
-                scene.bodies.extend(places);
-            }
-        }
-        let names: Vec<&str> = positions().map(|v| v.family.name.as_str()).collect();
-        if !scene.bodies.is_empty() {
-            scene.dimension = 3;
-            scene.note = format!("The attitude {}: a box with the axes of the body.", names[0]);
-            return Some(scene);
-        }
-        // Of a field's states only the first can be assumed to be positions.
-        let in_space = |v: &&Variable| matches!(v.family.shape, Shape::Vector(2 | 3));
-        let states = positions().filter(|v| v.role == Role::State).find(in_space);
-        let vectors: Vec<&Variable> = match states {
-            Some(state) => vec![state],
-            None => positions().filter(in_space).collect(),
+        let positions: Vec<&Variable> =
+            model.phase_variables().filter(|v| !matches!(v.role, Role::Momentum(_))).collect();
+        let turning: Vec<(&Variable, Attitude)> =
+            positions.iter().filter_map(|v| Some((*v, attitude(model, v)?))).collect();
+        let is_turning =
+            |v: &&&Variable| turning.iter().any(|(other, _)| std::ptr::eq(*other, **v));
+        let in_space = |v: &&&Variable| matches!(v.family.shape, Shape::Vector(2 | 3));
+        let vectors = positions.iter().filter(|v| !is_turning(v)).filter(in_space).copied();
+        // Of a field's states only the first can be assumed to be positions, and none is beside
+        // attitudes.
+        let vectors: Vec<&Variable> = match (model.is_hamiltonian(), turning.is_empty()) {
+            (true, _) => vectors.collect(),
+            (false, true) => vectors.take(1).collect(),
+            (false, false) => Vec::new(),
         };
-        if !vectors.is_empty() {
-            if vectors.iter().map(|v| v.family.members()).sum::<usize>() > POINTS {
-                return None;
+        let mut scene = Scene::default();
+        if !turning.is_empty() {
+            let free = scene.take_bodies(model, &turning, &vectors);
+            return scene.fits().then(|| scene.with_points(model, &free));
+        }
+        let is_place = |v: &&Variable| !model.is_hamiltonian() || is_place(model, v);
+        let seen: Vec<&Quantity> = model.observables.iter().filter(|q| is_seen(q)).collect();
+        let (places, others): (Vec<&Variable>, Vec<&Variable>) =
+            vectors.into_iter().partition(is_place);
+        match (&places[..], &seen[..]) {
+            ([_, ..], _) => scene.take_vectors(model, &places),
+            ([], [_, ..]) => scene.take_observables(model, &seen),
+            ([], []) if !others.is_empty() => {
+                scene.take_vectors(model, &others);
+                scene.note = format!("A point of the configuration space ({}).", names(&others));
             }
-            scene.take_vectors(model, &vectors);
-            return Some(scene);
+            ([], []) => return scene.take_scalars(&positions).then_some(scene),
         }
-        for observable in
-            model.observables.iter().filter(|q| matches!(q.shape, Shape::Vector(2 | 3)))
-        {
-            let count = observable.shape.len();
-            let place =
-                |k: usize| Place { array: observable.name.clone(), first: k * count, count };
-            scene.points.extend((0..observable.members).map(place));
-            scene.dimension = scene.dimension.max(count);
-            scene.note = format!("The observable {}.", observable.name);
+        scene.fits().then_some(scene)
+    }
+
+    /// Arrays and first components of the points that move and are drawn as balls.
+    pub fn paths(&self) -> Vec<(String, usize)> {
+        let path = |position: &Position| match position {
+            Position::Numbers(place) if place.count > 1 => Some((place.array.clone(), place.first)),
+            _ => None,
+        };
+        self.points[..self.balls].iter().filter_map(path).collect()
+    }
+
+    fn fits(&self) -> bool {
+        self.points.len() + self.bodies.len() <= POINTS
+    }
+
+    /// Takes bodies at their places; returns the vectors that are none of these.
+    fn take_bodies<'m>(
+        &mut self,
+        model: &Model,
+        turning: &[(&'m Variable, Attitude)],
+        vectors: &[&'m Variable],
+    ) -> Vec<&'m Variable> {
+        let mut free = vectors.to_vec();
+        let (mut centres, mut notes) = (Vec::new(), Vec::new());
+        for &(variable, attitude) in turning {
+            let same = |v: &&Variable| {
+                v.family.bounds == variable.family.bounds && v.family.shape == Shape::Vector(3)
+            };
+            let centre = free.iter().position(same).map(|k| free.remove(k));
+            let width = variable.family.shape.len();
+            for member in 0..variable.family.members() {
+                let place = place(variable, member * width, width);
+                let mut body = Body { half: BOX, ..Body::default() };
+                match centre {
+                    Some(centre) => {
+                        body.at = Some(self.points.len() as u32);
+                        self.points.push(Position::Numbers(self::place(centre, 3 * member, 3)));
+                    }
+                    None => body.place[0] = APART * self.bodies.len() as f64,
+                }
+                self.bodies.push(Rotated { place, attitude, body });
+                centres
+                    .push((variable.first + member * width, centre.map(|c| c.first + 3 * member)));
+            }
+            notes.push(match centre {
+                Some(centre) => format!("{} at {}", variable.family.name, centre.family.name),
+                None => variable.family.name.clone(),
+            });
         }
-        if !scene.points.is_empty() {
-            return (scene.points.len() <= POINTS).then_some(scene);
+        let joints = joints(model, &centres);
+        self.size_bodies(model, &centres, &joints);
+        for Joint { body, at } in &joints {
+            if let Some(centre) = self.bodies[*body].body.at {
+                self.sticks.push([centre, self.points.len() as u32]);
+                self.points.push(Position::Of(*body, *at));
+            }
         }
-        scene.take_scalars(&positions().collect::<Vec<_>>()).then_some(scene)
+        self.dimension = 3;
+        let what = if notes.len() == 1 { "attitude" } else { "attitudes" };
+        self.note = format!("Boxes with the axes of the bodies: the {what} {}", notes.join(", "));
+        let count = self.sticks.len();
+        self.note.push_str(&match count {
+            0 => ".".to_string(),
+            1 => ", with one joint.".to_string(),
+            _ => format!(", with {count} ends at joints."),
+        });
+        free
+    }
+
+    /// Sizes of bodies at places: they reach to their joints, or a part of the way to each other.
+    fn size_bodies(&mut self, model: &Model, centres: &[(usize, Option<usize>)], joints: &[Joint]) {
+        let at = |first: usize| &model.initial[first..first + 3];
+        let places: Vec<&[f64]> = centres.iter().filter_map(|(_, first)| first.map(at)).collect();
+        let spread = |axis: usize| {
+            let all = places.iter().map(|x| x[axis]);
+            all.clone().fold(f64::NEG_INFINITY, f64::max) - all.fold(f64::INFINITY, f64::min)
+        };
+        let extent = (0..3).map(spread).fold(0.0, f64::max);
+        let size = if extent > 0.0 { extent / 4.0 / places.len() as f64 } else { 0.5 };
+        for (k, rotated) in self.bodies.iter_mut().enumerate() {
+            if rotated.body.at.is_none() {
+                continue;
+            }
+            let reach = |axis: usize| {
+                let own = joints.iter().filter(|joint| joint.body == k);
+                own.map(|joint| joint.at[axis].abs()).fold(0.0, f64::max)
+            };
+            let reaches: [f64; 3] = std::array::from_fn(reach);
+            let longest = reaches.iter().copied().fold(0.0, f64::max);
+            rotated.body.half = match longest > 0.0 {
+                true => reaches.map(|reach| (0.85 * reach).max(0.2 * longest)),
+                false => BOX.map(|side| side * size),
+            };
+        }
+    }
+
+    /// The scene with further vectors as points.
+    fn with_points(mut self, model: &Model, vectors: &[&Variable]) -> Scene {
+        if vectors.is_empty() {
+            return self;
+        }
+        let mut points = Scene::default();
+        points.take_vectors(model, vectors);
+        // Balls stand first.
+        let by = points.points.len() as u32;
+        let moved = |at: u32| at + by;
+        for rotated in &mut self.bodies {
+            rotated.body.at = rotated.body.at.map(moved);
+        }
+        let own = self.sticks.into_iter().map(|stick| stick.map(moved));
+        let fixed = by + self.points.len() as u32;
+        let others = points
+            .sticks
+            .into_iter()
+            .map(|stick| stick.map(|end| if end >= by { end - by + fixed } else { end }));
+        self.sticks = others.chain(own).collect();
+        self.points = points.points.into_iter().chain(self.points).collect();
+        (self.balls, self.fixed) = (points.balls, points.fixed);
+        self.note = format!("{} {}", self.note, points.note);
+        self
     }
 
     fn take_vectors(&mut self, model: &Model, vectors: &[&Variable]) {
@@ -110,9 +245,10 @@ impl Scene {
             for member in 0..variable.family.members() {
                 let first = variable.first + member * count;
                 point_of[first..first + count].fill(Some(self.points.len() as u32));
-                self.points.push(place(variable, member * count, count));
+                self.points.push(Position::Numbers(place(variable, member * count, count)));
             }
         }
+        self.balls = self.points.len();
         let rods = Rods::new(model, &point_of);
         for constraint in model.imposed_constraints() {
             for (output, rod) in rods.of(constraint).into_iter().enumerate() {
@@ -120,31 +256,58 @@ impl Scene {
                 match rod {
                     Some(Rod::Between(a, b)) => self.sticks.push([a, b]),
                     Some(Rod::To(a, centre)) => {
-                        let at =
-                            self.fixed.iter().position(|known| *known == centre).unwrap_or_else(
-                                || {
-                                    self.fixed.push(centre);
-                                    self.fixed.len() - 1
-                                },
-                            );
-                        self.sticks.push([a, (self.points.len() + at) as u32]);
+                        let at = self.fixed_at(centre);
+                        self.sticks.push([a, at]);
                     }
                     None => {}
                 }
             }
         }
         self.kinds = kinds(model, vectors);
-        let what = |n: usize, one: &str| match n {
-            1 => format!("1 {one}"),
-            n => format!("{n} {one}s"),
-        };
-        let names: Vec<&str> = vectors.iter().map(|v| v.family.name.as_str()).collect();
-        let sticks = if self.sticks.is_empty() {
-            String::new()
-        } else {
-            format!(", {}", what(self.sticks.len(), "rod"))
-        };
-        self.note = format!("{} ({}){sticks}.", what(self.points.len(), "point"), names.join(", "));
+        self.note =
+            format!("{} ({}){}.", counted(self.points.len(), "point"), names(vectors), self.rods());
+    }
+
+    /// Number of a fixed point among the points.
+    fn fixed_at(&mut self, place: [f64; 3]) -> u32 {
+        let known = self.fixed.iter().position(|known| *known == place);
+        let at = known.unwrap_or_else(|| {
+            self.fixed.push(place);
+            self.fixed.len() - 1
+        });
+        (self.points.len() + at) as u32
+    }
+
+    /// Observables that are points, with what keeps their distances.
+    fn take_observables(&mut self, model: &Model, seen: &[&Quantity]) {
+        for observable in seen {
+            let count = observable.shape.len();
+            let place = |k: usize| {
+                let array = observable.name.clone();
+                Position::Numbers(Place { array, first: k * count, count })
+            };
+            self.points.extend((0..observable.members).map(place));
+            self.dimension = self.dimension.max(count);
+        }
+        self.balls = self.points.len();
+        for (a, b) in arms(model, seen) {
+            let end = match b {
+                Some(b) => b as u32,
+                None => self.fixed_at([0.0; 3]),
+            };
+            self.sticks.push([a as u32, end]);
+        }
+        let names: Vec<&str> = seen.iter().map(|observable| observable.name.as_str()).collect();
+        let what = if names.len() == 1 { "observable" } else { "observables" };
+        self.note = format!("The {what} {}{}.", names.join(", "), self.rods());
+    }
+
+    /// Words on the rods.
+    fn rods(&self) -> String {
+        match self.sticks.len() {
+            0 => String::new(),
+            count => format!(", {}", counted(count, "rod")),
+        }
     }
 
     /// Take one, two or three scalars as a point of the configuration space; more of one family as
@@ -159,134 +322,91 @@ impl Scene {
             .collect();
         match (all, &scalars[..]) {
             (1..=3, _) => {
-                // The numbers of one point lie in several arrays: each has a place of its own.
-                self.points = scalars
-                    .iter()
-                    .flat_map(|v| (0..v.family.members()).map(|k| place(v, k, 1)))
-                    .collect();
+                let places = scalars.iter();
+                let places = places.flat_map(|v| (0..v.family.members()).map(|k| place(v, k, 1)));
+                self.points = vec![Position::Apart(places.collect())];
                 self.dimension = all.max(2);
                 self.note = format!("A point of the configuration space ({}).", names.join(", "));
-                true
             }
             (4..=POINTS, [family]) => {
-                self.points = (0..all).map(|k| place(family, k, 1)).collect();
+                let heights = (0..all).map(|k| Position::Numbers(place(family, k, 1)));
+                self.points = heights.collect();
                 (self.dimension, self.string) = (2, true);
                 self.note = format!(
                     "{} as heights along the row of its {all} members.",
                     family.family.name
                 );
-                true
             }
-            _ => false,
+            _ => return false,
         }
-    }
-
-    /// True if the points are the components of a single one.
-    fn is_one_point(&self) -> bool {
-        !self.string && !self.points.is_empty() && self.points.iter().all(|place| place.count == 1)
-    }
-
-    /// Motion stored by a run, with about `numbers` numbers; `None` if it was not recorded.
-    pub fn motion(
-        &self,
-        run: &StoredRun,
-        times: &[f64],
-        numbers: usize,
-    ) -> Result<Option<Motion>, Error> {
-        let moving = if self.is_one_point() { 1 } else { self.points.len() };
-        let width = 3 * moving + 9 * self.bodies.len();
-        let samples = run.samples();
-        let frames = (numbers / width.max(1)).clamp(2, FRAMES).min(samples);
-        let recorded = run.arrays();
-        let there = |place: &Place| recorded.iter().any(|array| array.name == place.array);
-        if samples < 2
-            || !self.points.iter().chain(self.bodies.iter().map(|(place, _)| place)).all(there)
-        {
-            return Ok(None);
-        }
-        let mut arrays: Vec<(String, RowReader)> = Vec::new();
-        let mut index = |place: &Place| -> Result<usize, Error> {
-            if let Some(k) = arrays.iter().position(|(array, _)| *array == place.array) {
-                return Ok(k);
-            }
-            arrays.push((place.array.clone(), run.rows(&place.array).map_err(Error::store)?));
-            Ok(arrays.len() - 1)
-        };
-        let of_points = self.points.iter().map(&mut index).collect::<Result<Vec<_>, _>>()?;
-        let of_bodies =
-            self.bodies.iter().map(|(place, _)| index(place)).collect::<Result<Vec<_>, _>>()?;
-        let mut motion = Motion {
-            dimension: self.dimension,
-            moving,
-            fixed: self.fixed.clone(),
-            sticks: self.sticks.clone(),
-            string: self.string,
-            kinds: self.kinds.clone(),
-            bodies: self.bodies.len(),
-            note: self.note.clone(),
-            ..Motion::default()
-        };
-        for frame in 0..frames {
-            let sample = frame * (samples - 1) / (frames - 1).max(1);
-            motion.times.push(times[sample]);
-            let mut rows = Vec::with_capacity(arrays.len());
-            for (_, reader) in &mut arrays {
-                rows.push(reader.row(sample).map_err(Error::store)?.to_vec());
-            }
-            let numbers = |(place, &array): (&Place, &usize)| {
-                rows[array][place.first..place.first + place.count].to_vec()
-            };
-            let points = self.points.iter().zip(&of_points).map(numbers);
-            motion.positions.extend(self.positions(points));
-            for ((place, attitude), array) in self.bodies.iter().zip(&of_bodies) {
-                motion.rotations.extend(rotation(*attitude, &numbers((place, array))));
-            }
-        }
-        if self.string {
-            stretch(&mut motion);
-        }
-        let step = match (samples - 1).div_ceil((frames - 1).max(1)) {
-            spacing @ 2.. => format!("Every {spacing}th sample"),
-            _ => "Every sample".to_string(),
-        };
-        motion
-            .note
-            .push_str(&format!(" {step} is shown; between them the picture is interpolated."));
-        Ok(Some(motion))
-    }
-
-    /// Positions of the moving points of a frame, three numbers each, from the numbers of the
-    /// places of the scene.
-    fn positions(&self, points: impl Iterator<Item = Vec<f64>>) -> Vec<f64> {
-        let padded = |numbers: &[f64]| {
-            let mut at = [0.0; 3];
-            at[..numbers.len()].copy_from_slice(numbers);
-            at
-        };
-        if self.is_one_point() {
-            return padded(&points.flatten().collect::<Vec<_>>()).to_vec();
-        }
-        let position = |(k, numbers): (usize, Vec<f64>)| match self.string {
-            true => [k as f64, numbers[0], 0.0],
-            false => padded(&numbers),
-        };
-        points.enumerate().flat_map(position).collect()
+        self.balls = self.points.len();
+        true
     }
 }
 
-/// Scale the heights of a string to a third of its length.
-fn stretch(motion: &mut Motion) {
-    let heights = || motion.positions.iter().skip(1).step_by(3).filter(|y| y.is_finite());
-    let largest = heights().fold(0.0f64, |a, y| a.max(y.abs()));
-    if largest > 0.0 {
-        let scale = motion.moving as f64 / 6.0 / largest;
-        motion.positions.iter_mut().skip(1).step_by(3).for_each(|y| *y *= scale);
-        motion.note.push_str(" Heights are enlarged.");
+fn counted(count: usize, one: &str) -> String {
+    match count {
+        1 => format!("1 {one}"),
+        count => format!("{count} {one}s"),
     }
+}
+
+fn names(variables: &[&Variable]) -> String {
+    let names: Vec<&str> = variables.iter().map(|v| v.family.name.as_str()).collect();
+    names.join(", ")
 }
 
 fn place(variable: &Variable, first: usize, count: usize) -> Place {
     Place { array: variable.family.name.clone(), first, count }
+}
+
+/// True for an observable that may be a place: a vector in the plane or in space that positions
+/// determine.
+fn is_seen(observable: &Quantity) -> bool {
+    let moves = MOMENTUM | FOLLOWING;
+    matches!(observable.shape, Shape::Vector(2 | 3)) && observable.depends & moves == 0
+}
+
+/// True if the kinetic energy of a vector of positions is that of a place: |p|²/2m, whatever the
+/// positions are. Angles have another one.
+fn is_place(model: &Model, variable: &Variable) -> bool {
+    let (n, count) = (model.degrees(), variable.family.shape.len());
+    let Some(h) = model.own_hamiltonian().filter(|_| !variable.family.is_empty()) else {
+        return false;
+    };
+    let first = n + variable.first;
+    // H_pp at p = 0 by differences, at the start and elsewhere.
+    let curvature = |moved: f64| -> Vec<f64> {
+        let mut x = model.initial.clone();
+        for (k, q) in x[variable.first..variable.first + count].iter_mut().enumerate() {
+            *q += moved * (1.0 + q.abs()) * (1.0 + k as f64);
+        }
+        x[first..first + count].fill(0.0);
+        let size = model.initial[first..first + count].iter().fold(1.0f64, |a, p| a.max(p.abs()));
+        let step = 1e-2 * size;
+        let mut at = |a: usize, b: usize, [by_a, by_b]: [f64; 2]| {
+            x[first + a] += by_a * step;
+            x[first + b] += by_b * step;
+            let value = h.evaluate(model.t0, &x, &model.parameter_values)[0];
+            x[first..first + count].fill(0.0);
+            value
+        };
+        let mut all = Vec::with_capacity(count * count);
+        for a in 0..count {
+            for b in 0..count {
+                let [both, none] = [at(a, b, [1.0, 1.0]), at(a, b, [-1.0, -1.0])];
+                let [one, other] = [at(a, b, [1.0, -1.0]), at(a, b, [-1.0, 1.0])];
+                all.push((both + none - one - other) / (4.0 * step * step));
+            }
+        }
+        all
+    };
+    let [here, there] = [curvature(0.0), curvature(0.3)];
+    let inverse = here[0];
+    // Differences of energies lose some digits.
+    let near = |a: f64, b: f64| (a - b).abs() <= 1e-4 * inverse.abs();
+    let entry = |k: usize| if k.is_multiple_of(count + 1) { inverse } else { 0.0 };
+    inverse > 0.0 && (0..count * count).all(|k| near(here[k], entry(k)) && near(there[k], entry(k)))
 }
 
 /// Tolerance of a start's deviation from a rotation.
@@ -311,28 +431,6 @@ fn attitude(model: &Model, variable: &Variable) -> Option<Attitude> {
             Some(Attitude::Quaternion)
         }
         _ => None,
-    }
-}
-
-/// A rotation by rows. The first number of a quaternion is the scalar part.
-fn rotation(attitude: Attitude, numbers: &[f64]) -> [f64; 9] {
-    match attitude {
-        Attitude::Matrix => std::array::from_fn(|k| numbers[k]),
-        Attitude::Quaternion => {
-            let size = numbers.iter().map(|x| x * x).sum::<f64>().sqrt();
-            let [w, x, y, z] = std::array::from_fn(|k| numbers[k] / size);
-            [
-                1.0 - 2.0 * (y * y + z * z),
-                2.0 * (x * y - w * z),
-                2.0 * (x * z + w * y),
-                2.0 * (x * y + w * z),
-                1.0 - 2.0 * (x * x + z * z),
-                2.0 * (y * z - w * x),
-                2.0 * (x * z - w * y),
-                2.0 * (y * z + w * x),
-                1.0 - 2.0 * (x * x + y * y),
-            ]
-        }
     }
 }
 
@@ -367,180 +465,9 @@ fn kinds(model: &Model, vectors: &[&Variable]) -> Vec<u8> {
     of_points.iter().map(kind).collect()
 }
 
-/// A constraint on a distance.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Rod {
-    Between(u32, u32),
-    To(u32, [f64; 3]),
-}
-
-/// Points of a model's state, by which rods are distinguished from other constraints.
-struct Rods<'m> {
-    model: &'m Model,
-    /// Point of each component of the state; `None` for other components.
-    point_of: &'m [Option<u32>],
-    /// First component of each point, and number of its components.
-    points: Vec<(usize, usize)>,
-    size: f64,
-}
-
-impl<'m> Rods<'m> {
-    fn new(model: &'m Model, point_of: &'m [Option<u32>]) -> Rods<'m> {
-        let mut points: Vec<(usize, usize)> = Vec::new();
-        for (component, point) in point_of.iter().enumerate() {
-            match point {
-                Some(point) if *point as usize == points.len() => points.push((component, 1)),
-                Some(point) => points[*point as usize].1 += 1,
-                None => {}
-            }
-        }
-        let at = |&(first, count): &(usize, usize)| &model.initial[first..first + count];
-        let size = points.iter().flat_map(at).fold(0.0f64, |a, x| a.max(x.abs()));
-        Rods { model, point_of, points, size: if size > 0.0 { size } else { 1.0 } }
-    }
-
-    /// The start, with all points moved to generic positions.
-    fn scattered(&self, seed: f64) -> Vec<f64> {
-        let mut x = self.model.initial.clone();
-        for (k, &(first, count)) in self.points.iter().enumerate() {
-            for c in 0..count {
-                x[first + c] += 0.3 * self.size * (seed + 1.7 * k as f64 + 2.9 * c as f64).sin();
-            }
-        }
-        x
-    }
-
-    /// All points moved alike: rotated about the origin, then shifted.
-    fn moved(&self, x: &[f64], shift: f64) -> Vec<f64> {
-        let mut y = x.to_vec();
-        let (s, c) = 0.7f64.sin_cos();
-        for &(first, count) in &self.points {
-            let p = &mut y[first..first + count];
-            (p[0], p[1]) = (c * p[0] - s * p[1], s * p[0] + c * p[1]);
-            if count == 3 {
-                (p[1], p[2]) = (c * p[1] - s * p[2], s * p[1] + c * p[2]);
-            }
-            p.iter_mut()
-                .enumerate()
-                .for_each(|(k, x)| *x += shift * self.size * (0.6 + 0.3 * k as f64));
-        }
-        y
-    }
-
-    fn values(&self, constraint: &Quantity, x: &[f64]) -> Vec<f64> {
-        constraint.functional.evaluate(self.model.t0, x, &self.model.parameter_values)
-    }
-
-    /// Rod of each member of a constraint; `None` if it is not one.
-    fn of(&self, constraint: &Quantity) -> Vec<Option<Rod>> {
-        if constraint.shape.len() != 1 || constraint.depends & (MOMENTUM | TIME) != 0 {
-            return vec![None; constraint.members];
-        }
-        let read = self.points_read(constraint);
-        let x = self.scattered(0.4);
-        let value = self.values(constraint, &x);
-        let carried = self.values(constraint, &self.moved(&x, 1.0));
-        let centres = Centres::new(self, constraint, &x, &value);
-        // Squares of lengths cancel to rounding.
-        let equal =
-            |a: f64, b: f64, size: f64| (a - b).abs() <= 1e-9 * (a.abs().max(b.abs()).max(size));
-        let rod = |output: usize| match read[output].as_deref()? {
-            [a, b] => equal(value[output], carried[output], 0.0).then_some(Rod::Between(*a, *b)),
-            [a] => Some(Rod::To(*a, centres.of(self, *a, output)?)),
-            _ => None,
-        };
-        (0..constraint.members).map(rod).collect()
-    }
-
-    /// Points that each member reads; `None` if it reads something else.
-    fn points_read(&self, constraint: &Quantity) -> Vec<Option<Vec<u32>>> {
-        let mut read: Vec<Option<Vec<u32>>> = vec![Some(Vec::new()); constraint.functional.outputs];
-        for term in &constraint.functional.terms {
-            for row in term.table.each() {
-                let all = &mut read[row.last() as usize];
-                for (_, entry) in
-                    term.slots.iter().zip(row.iter()).filter(|(slot, _)| **slot == Source::State)
-                {
-                    match (&mut *all, self.point_of[entry as usize]) {
-                        (Some(points), Some(point)) if !points.contains(&point) => {
-                            points.push(point)
-                        }
-                        (Some(_), Some(_)) | (None, _) => {}
-                        (Some(_), None) => *all = None,
-                    }
-                }
-            }
-        }
-        read.iter_mut().flatten().for_each(|points| points.sort_unstable());
-        read
-    }
-}
-
-/// Values of a constraint at points moved along each axis, and at others, which distinguish s(|x −
-/// c|² − l²) from other functions.
-struct Centres {
-    x: Vec<f64>,
-    step: f64,
-    value: Vec<f64>,
-    /// Values before and behind, along each axis.
-    beside: Vec<[Vec<f64>; 2]>,
-    other: (Vec<f64>, Vec<f64>),
-}
-
-impl Centres {
-    fn new(rods: &Rods, constraint: &Quantity, x: &[f64], value: &[f64]) -> Centres {
-        let step = 0.25 * rods.size;
-        let dimension = rods.points.iter().map(|&(_, count)| count).max().unwrap_or(0);
-        let along = |axis: usize, by: f64| {
-            let mut y = x.to_vec();
-            rods.points
-                .iter()
-                .filter(|&&(_, count)| axis < count)
-                .for_each(|&(first, _)| y[first + axis] += by);
-            rods.values(constraint, &y)
-        };
-        let beside = (0..dimension).map(|axis| [along(axis, -step), along(axis, step)]).collect();
-        let y = rods.scattered(2.2);
-        let there = rods.values(constraint, &y);
-        Centres { x: x.to_vec(), step, value: value.to_vec(), beside, other: (y, there) }
-    }
-
-    /// Centre about which a member holds a point; `None` if it does not.
-    fn of(&self, rods: &Rods, point: u32, output: usize) -> Option<[f64; 3]> {
-        let (first, count) = rods.points[point as usize];
-        let f = self.value[output];
-        let [mut strength, mut centre] = [[0.0; 3]; 2];
-        for axis in 0..count {
-            let [before, behind] = [0, 1].map(|side| self.beside[axis][side][output]);
-            strength[axis] = (behind + before - 2.0 * f) / (2.0 * self.step * self.step);
-            centre[axis] =
-                self.x[first + axis] - (behind - before) / (4.0 * strength[axis] * self.step);
-            // A coordinate at the level of rounding is 0.
-            if centre[axis].abs() < 1e-9 * rods.size {
-                centre[axis] = 0.0;
-            }
-        }
-        let s = strength[0];
-        let square = |x: &[f64]| {
-            (0..count).map(|axis| (x[first + axis] - centre[axis]).powi(2)).sum::<f64>()
-        };
-        let here = square(&self.x);
-        let there = f + s * (square(&self.other.0) - here);
-        let near = |a: f64, b: f64, size: f64| (a - b).abs() <= 1e-7 * size;
-        let fits = s != 0.0
-            && strength[..count].iter().all(|&other| near(s, other, s.abs()))
-            && near(there, self.other.1[output], s.abs() * (here + rods.size * rods.size));
-        fits.then(|| centre.map(|x| if x.is_finite() { rounded(x) } else { 0.0 }))
-    }
-}
-
-/// Rounded to nine digits, so that equal centres are equal.
-fn rounded(x: f64) -> f64 {
-    format!("{x:.8e}").parse().unwrap_or(x)
-}
-
 #[cfg(test)]
 mod tests {
+    use super::film::rotation;
     use super::*;
 
     fn scene(text: &str) -> Scene {
@@ -598,6 +525,55 @@ mod tests {
     }
 
     #[test]
+    fn bodies_are_at_their_places_and_joined() {
+        let found = scene(
+            "size n = 2
+             parameter up = (0, 0, 0.5)
+             coordinate x[i in 1..n] : R^3 = (0, 0, -0.5 - (i - 1))
+             coordinate R[i in 1..n] : R^(3,3) = identity(3)
+             momentum p of x
+             momentum P of R
+             hamiltonian sum(i in 1..n : dot(p[i], p[i])/2 + trace(P[i]*transpose(P[i]))/2 + x[i].z)
+             constraint rot[i in 1..n] : transpose(R[i])*R[i] = identity(3)
+             constraint ball : x[1] + R[1]*up = (0, 0, 0)
+             constraint hinge : 2*(x[2] + R[2]*up) = 2*(x[1] - R[1]*up)",
+        );
+        assert_eq!((found.balls, found.points.len(), found.bodies.len()), (0, 5, 2));
+        let ends: Vec<&Position> = found.points[2..].iter().collect();
+        let at = |body, z| Position::Of(body, [0.0, 0.0, z]);
+        assert_eq!(ends, [&at(0, 0.5), &at(0, -0.5), &at(1, 0.5)]);
+        assert_eq!(found.sticks, [[0, 2], [0, 3], [1, 4]]);
+        assert!(found.note.contains("the attitude R at x"), "{}", found.note);
+        // A top without a place stands at the origin.
+        let top = scene("state R : R^(3,3) = identity(3)\nR' = R*hat((0, 0, 1))");
+        assert_eq!((top.points.len(), top.bodies[0].body.at), (0, None));
+    }
+
+    #[test]
+    fn angles_are_no_places_and_observables_have_arms() {
+        let arm = "coordinate q : R^2 = (0.3, -0.2)
+             momentum p of q
+             let M = matrix((5/3 + cos(q[2]), 1/3 + cos(q[2])/2), (1/3 + cos(q[2])/2, 1/3))
+             hamiltonian dot(p, inverse(M)*p)/2 - 1.5*cos(q[1]) - cos(q[1] + q[2])/2
+             observe speed = (p[1], p[2])
+             observe elbow = (sin(q[1]), -cos(q[1]))
+             observe hand = (sin(q[1]) + sin(q[1] + q[2]), -cos(q[1]) - cos(q[1] + q[2]))";
+        let found = scene(arm);
+        assert_eq!(found.points.len(), 2, "a velocity is no place");
+        assert_eq!(found.fixed, [[0.0; 3]]);
+        assert_eq!(found.sticks, [[0, 2], [1, 0]]);
+        assert!(found.note.contains("elbow, hand, 2 rods"), "{}", found.note);
+        let alone: String =
+            arm.lines().filter(|line| !line.contains("observe")).collect::<Vec<_>>().join("\n");
+        assert!(scene(&alone).note.contains("configuration space"));
+        // Places are, whatever else is observed.
+        let kepler = scene(
+            "coordinate q : R^2 = (1, 0)\nmomentum p of q = (0, 1)\nhamiltonian dot(p, p)/6 - 1/norm(q)\nobserve half = q/2",
+        );
+        assert!(kepler.note.starts_with("1 point (q)"), "{}", kepler.note);
+    }
+
+    #[test]
     fn molecules_have_kinds_by_their_masses() {
         let found = scene(
             "size N = 4
@@ -616,7 +592,10 @@ mod tests {
         let two = scene(
             "coordinate a = 1\ncoordinate b = 2\nmomentum p of a\nmomentum q of b\nhamiltonian (p^2 + q^2)/2",
         );
-        assert!(two.is_one_point() && two.points.len() == 2 && !two.string);
+        assert!(
+            matches!(&two.points[..], [Position::Apart(places)] if places.len() == 2)
+                && !two.string
+        );
         let many = scene(
             "coordinate q[i in 1..9] = i\nmomentum p of q\nhamiltonian sum(i in 1..9 : p[i]^2)/2",
         );
