@@ -82,6 +82,34 @@ pub struct Level {
     pub colour: Option<usize>,
 }
 
+/// Numbers over a grid, shown by colours.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Map {
+    /// Name of the numbers.
+    pub name: String,
+    /// Abscissae of the columns.
+    #[serde(skip)]
+    pub x: Vec<f64>,
+    /// Ordinates of the rows.
+    #[serde(skip)]
+    pub y: Vec<f64>,
+    /// The numbers, row after row.
+    #[serde(skip)]
+    pub values: Vec<f64>,
+}
+
+impl Map {
+    /// Ends of the colours: those of the numbers, about 0 if there are numbers of both signs.
+    pub fn range(&self) -> [f64; 2] {
+        let finite = || self.values.iter().copied().filter(|v| v.is_finite());
+        let (low, high) = finite().fold((f64::MAX, f64::MIN), |(a, b), v| (a.min(v), b.max(v)));
+        match low < 0.0 && high > 0.0 {
+            true => [-high.max(-low), high.max(-low)],
+            false => [low, high],
+        }
+    }
+}
+
 /// Curves over two axes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Chart {
@@ -97,6 +125,9 @@ pub struct Chart {
     /// The curves.
     #[serde(skip)]
     pub curves: Vec<Curve>,
+    /// Colours below them, if any.
+    #[serde(skip)]
+    pub map: Option<Map>,
     /// Levels, such as the round-off floor.
     pub levels: Vec<Level>,
     /// True if both axes have the same scale.
@@ -106,7 +137,9 @@ pub struct Chart {
 impl Chart {
     /// True if nothing can be seen.
     pub fn is_empty(&self) -> bool {
+        let is_seen = |map: &Map| map.values.iter().any(|v| v.is_finite());
         self.curves.iter().all(|curve| self.shown(curve).next().is_none())
+            && !self.map.as_ref().is_some_and(is_seen)
     }
 
     /// The points of a curve that its axes can show.

@@ -12,7 +12,7 @@ pub mod numbers;
 mod page;
 pub mod text;
 
-pub use chart::{Axis, Chart, Curve, Level, Style};
+pub use chart::{Axis, Chart, Curve, Level, Map, Style};
 pub use decimation::Extremes;
 pub use figure::{Figure, Format};
 pub use motion::{Body, Motion};

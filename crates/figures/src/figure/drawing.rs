@@ -1,11 +1,11 @@
 //! Drawing of charts as figures for a paper.
 
 use super::{Figure, Format};
-use crate::chart::{Axis, Chart, Curve, Style};
+use crate::chart::{Axis, Chart, Curve, Map, Style};
 use crate::text::visible;
 use kuva::plot::legend::{LegendEntry, LegendShape};
 use kuva::plot::scatter::MarkerShape;
-use kuva::plot::{LinePlot, ScatterPlot};
+use kuva::plot::{ColorMap, Heatmap, LinePlot, ScatterPlot};
 use kuva::render::annotations::ReferenceLine;
 use kuva::render::figure::{Figure as Panels, FigureLegendPosition};
 use kuva::render::layout::{Layout, TickAlign, TickFormat};
@@ -183,9 +183,34 @@ fn entry(curve: &Curve) -> LegendEntry {
 
 /// Plots of a chart, and their axes.
 fn drawn(chart: &Chart) -> (Vec<Plot>, Layout) {
-    let plots: Vec<Plot> = chart.curves.iter().flat_map(|curve| plots_of(chart, curve)).collect();
+    let curves = chart.curves.iter().flat_map(|curve| plots_of(chart, curve));
+    let plots: Vec<Plot> = chart.map.iter().map(heat).chain(curves).collect();
     let layout = layout_of(chart, &plots);
     (plots, layout)
+}
+
+/// The colours of a map: one hue where all numbers have one sign, two about 0.
+fn heat(map: &Map) -> Plot {
+    let [low, high] = map.range();
+    let both = low < 0.0 && high > 0.0;
+    let ends = |of: &[f64]| {
+        let half = (of[of.len() - 1] - of[0]) / (of.len() - 1).max(1) as f64 / 2.0;
+        (of[0] - half, of[of.len() - 1] + half)
+    };
+    // kuva's first row is the upper one, and its colours span the numbers.
+    let mut rows: Vec<Vec<f64>> = map.values.chunks(map.x.len()).map(<[f64]>::to_vec).collect();
+    rows.reverse();
+    let from_blue = ColorMap::Custom(Arc::new(|share| ColorMap::RedBlue.map(1.0 - share)));
+    let (left, right) = ends(&map.x);
+    let (bottom, top) = ends(&map.y);
+    Heatmap::new()
+        .with_data(rows)
+        .with_color_map(if both { from_blue } else { ColorMap::Viridis })
+        .with_x_range(left, right)
+        .with_y_range(bottom, top)
+        .with_cell_size(1.0)
+        .with_legend(visible(&map.name).into_owned())
+        .into()
 }
 
 /// Plots of a curve, one over the other.
@@ -257,7 +282,9 @@ fn layout_of(chart: &Chart, plots: &[Plot]) -> Layout {
     if chart.x.time {
         // From the start, also if nothing has drifted by then.
         let times = || {
-            chart.curves.iter().flat_map(|curve| curve.x.iter().copied()).filter(|t| t.is_finite())
+            let curves = chart.curves.iter().flat_map(|curve| &curve.x);
+            let times = chart.map.iter().flat_map(|map| &map.x).chain(curves);
+            times.copied().filter(|t| t.is_finite())
         };
         layout = layout
             .with_x_axis_min(times().fold(f64::MAX, f64::min))

@@ -81,6 +81,17 @@ function trace(curve) {
   return { ...base, mode: curve.style === "points" ? "markers" : "lines+markers", marker, line: { ...line, width: 1.6 } };
 }
 
+// The colours of a map: one hue where all numbers have one sign, two about 0.
+function heat({ name, x, y, values, range }) {
+  const rows = Array.from(y, (_, k) => values.subarray(k * x.length, (k + 1) * x.length));
+  const both = range[0] < 0 && range[1] > 0;
+  return [{
+    type: "heatmap", x, y, z: rows, zmin: range[0], zmax: range[1], colorscale: both ? "RdBu" : "Viridis", reversescale: both, zsmooth: false, showlegend: false,
+    colorbar: { thickness: 12, outlinewidth: 0, tickfont: { color: colour("--ink") }, title: { text: escaped(name), side: "right", font: { color: colour("--ink") } } },
+    hovertemplate: `%{x:.6~g}, %{y:.6~g}: %{z:.4~g}<extra>${escaped(name)}</extra>`,
+  }];
+}
+
 // A chart in a panel. `chart` has x, y, curves, levels, equal, note; `show` may replace it.
 class ChartView {
   constructor(host, onSeek) {
@@ -94,7 +105,7 @@ class ChartView {
 
   async show(chart) {
     this.chart = chart;
-    chart.traces = [...chart.curves.map(trace), ...room(chart)];
+    chart.traces = [...(chart.map ? heat(chart.map) : []), ...chart.curves.map(trace), ...room(chart)];
     const first = !this.host.data;
     this.host.setAttribute("role", "img");
     this.host.setAttribute("aria-label", [chart.title, chart.note].filter(Boolean).join(". "));

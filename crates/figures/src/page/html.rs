@@ -2,7 +2,7 @@
 
 use super::blob::{self, Blob, Stored, StoredPlaces};
 use super::{Page, Panel, Preset, Samples, Section, Table};
-use crate::chart::{Chart, Curve};
+use crate::chart::{Chart, Curve, Map};
 use crate::motion::Motion;
 use crate::text::visible;
 use serde::Serialize;
@@ -87,6 +87,18 @@ struct ShownChart<'p> {
     #[serde(flatten)]
     chart: &'p Chart,
     curves: Vec<ShownCurve<'p>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    map: Option<ShownMap<'p>>,
+}
+
+#[derive(Serialize)]
+struct ShownMap<'p> {
+    #[serde(flatten)]
+    map: &'p Map,
+    range: [f64; 2],
+    x: Stored,
+    y: Stored,
+    values: Stored,
 }
 
 #[derive(Serialize)]
@@ -154,7 +166,14 @@ impl Blob {
             ShownCurve { curve, x, y }
         };
         let curves = chart.curves.iter().map(curve).collect();
-        NamedChart { name, chart: ShownChart { chart, curves } }
+        let map = chart.map.as_ref().map(|map| ShownMap {
+            map,
+            range: map.range(),
+            x: self.exact(&map.x),
+            y: self.exact(&map.y),
+            values: self.rounded(&map.values),
+        });
+        NamedChart { name, chart: ShownChart { chart, curves, map } }
     }
 }
 

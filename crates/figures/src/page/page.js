@@ -18,7 +18,10 @@ function choice(label, names, act) {
 function seek(t) { if (player) player.seek(t); }
 
 function chartsPanel({ charts: choices }, buffer) {
-  for (const { chart } of choices) for (const curve of chart.curves) { curve.x = numbers(buffer, curve.x); curve.y = numbers(buffer, curve.y); }
+  for (const { chart } of choices) {
+    for (const curve of chart.curves) { curve.x = numbers(buffer, curve.x); curve.y = numbers(buffer, curve.y); }
+    if (chart.map) for (const name of ["x", "y", "values"]) chart.map[name] = numbers(buffer, chart.map[name]);
+  }
   const host = element("div", { class: "plot" }), note = element("p", { class: "note" });
   const show = (k) => { note.textContent = choices[k].chart.note; heading.textContent = choices[k].chart.title; return view.show(choices[k].chart); };
   const made = panel(choices[0].chart.title, choices.length > 1 && choice("What is drawn", choices.map((c) => c.name), show));

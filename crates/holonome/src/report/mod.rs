@@ -8,6 +8,7 @@ mod comparison;
 mod events;
 mod folder;
 mod invariants;
+mod lattice;
 mod measures;
 mod plot;
 mod run;

@@ -5,7 +5,7 @@ use super::invariants::{DrawnRun, Invariant, charts, invariants};
 use super::sampled::{self, ColumnPlace};
 use super::sampling::Rates;
 use super::scene::Scene;
-use super::{Axes, Stored, events, sweep};
+use super::{Axes, Stored, events, lattice, sweep};
 use crate::error::Error;
 use crate::simulation::stored_problem;
 use crate::store::{StoreError, StoredRun};
@@ -24,6 +24,9 @@ const ALIKE: f64 = 30.0;
 
 /// Most paths of points in one chart.
 const PATHS: usize = 6;
+
+/// Largest number of columns and rows of a map.
+const MAP: [usize; 2] = [240, 160];
 
 /// Most curves over time in a chart that nobody asked for.
 const CURVES: usize = 8;
@@ -340,9 +343,13 @@ fn stem(name: &str) -> &str {
     name.rsplit_once('.').map_or(name, |(stem, _)| stem)
 }
 
-/// Chart of the motion of a run: the paths of its points in their plane, or seen along their third
+/// Chart of the motion of a run: of a lattice its map in space and time; the paths of its points in their plane, or seen along their third
 /// axis; the phase portrait of one degree of freedom; otherwise quantities over time.
 fn motion(run: &StoredRun) -> Result<Option<Chart>, Error> {
+    let label = sampled::with_unit("t", run.time_unit());
+    if let Some(chart) = lattice::maps(run, &label, MAP)?.into_iter().next() {
+        return Ok(Some(chart));
+    }
     let scene = stored_problem(run.path(), run.attributes()).ok().and_then(|of| Scene::of(&of));
     let arrays = run.arrays();
     let of_role = |role: &str| -> Result<Vec<String>, Error> {

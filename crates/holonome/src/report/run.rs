@@ -3,6 +3,7 @@
 use super::command::command;
 use super::events::Events;
 use super::invariants::{self, DrawnRun, Invariant, charts, cost_rows, drift_table};
+use super::lattice;
 use super::measures;
 use super::sampled;
 use super::sampling::{Rates, Sampling};
@@ -122,6 +123,18 @@ pub(super) fn page(runs: &[Shown]) -> Result<Page, Error> {
             invariants: &run.invariants,
         })
         .collect();
+    for run in runs {
+        let maps = lattice::of_page(&run.run, &run.time_label())?;
+        let named = maps.into_iter().map(|chart| {
+            let title = format!("{}{}", prefix_of(runs, run), chart.title);
+            (
+                chart.map.as_ref().map_or_else(String::new, |map| map.name.clone()),
+                Chart { title, ..chart },
+            )
+        });
+        let named: Vec<(String, Chart)> = named.collect();
+        first.extend((!named.is_empty()).then_some(Panel::Charts(named)));
+    }
     first.extend(over_time(runs));
     let samples: Vec<Samples> = runs.iter().map(|run| run.samples.clone()).collect();
     if samples.iter().any(|samples| samples.columns.len() > 1) {
@@ -241,13 +254,15 @@ fn presets(run: &Shown) -> Vec<Preset> {
         .iter()
         .filter(|name| stem(name) == first.last().and_then(|last| stem(last)))
         .collect();
-    if let [a, b, ..] = last[..] {
+    // Numbers at the sites of a lattice are no orbit.
+    let is_lattice = first.len() > 3 && !first[0].contains('.');
+    if let ([a, b, ..], false) = (&last[..], is_lattice) {
         presets.push(over(a, b, "orbit"));
     }
     if let (Some(q), Some(p)) = (q.first(), p.first()) {
         presets.push(over(q, p, "phase portrait"));
     }
-    if let ([q1, q2, ..], [_, p2, ..]) = (&q[..], &p[..]) {
+    if let ([q1, q2, ..], [_, p2, ..], false) = (&q[..], &p[..], is_lattice) {
         presets.push(Preset {
             name: format!("section: {p2} over {q2} where {q1} = 0"),
             x: q2.to_string(),
