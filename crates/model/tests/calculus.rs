@@ -172,14 +172,14 @@ fn arguments() -> (Tree, Tree) {
 
 #[test]
 fn every_operation_of_one_argument() {
-    for &op in Unary::ALL {
+    for &op in Unary::ALL.iter().filter(|op| !op.is_special()) {
         check(op.name(), &unary(op, arguments().0));
     }
 }
 
 #[test]
 fn every_operation_of_two_arguments() {
-    for &op in Binary::ALL {
+    for &op in Binary::ALL.iter().filter(|op| !op.is_special()) {
         let (a, b) = arguments();
         check(op.name(), &binary(op, a, b));
         // A constant on either side: only one partial is derived.
@@ -201,7 +201,7 @@ fn values_are_those_of_the_standard_library() {
     let mut points = Points::new(3);
     for _ in 0..200 {
         let (a, b) = (3.0 * points.draw(), 3.0 * points.draw());
-        for &op in Unary::ALL {
+        for &op in Unary::ALL.iter().filter(|op| !op.is_special()) {
             let (x, y) = (op.evaluate(a), tree::apply::<f64>(op, a));
             let exact =
                 matches!(op, Unary::Neg | Unary::Sqrt | Unary::Abs | Unary::Round | Unary::Not);
@@ -212,7 +212,7 @@ fn values_are_those_of_the_standard_library() {
                 op.name()
             );
         }
-        for &op in Binary::ALL {
+        for &op in Binary::ALL.iter().filter(|op| !op.is_special()) {
             let (x, y) = (op.evaluate(a, b), tree::apply_two::<f64>(op, a, b));
             // The oracle composes these two of other functions: ten roundings of numbers up to 8.
             let composed = matches!(op, Binary::Pow | Binary::Atan2)

@@ -27,6 +27,7 @@ fn expected(function: Elementary) -> f64 {
         Elementary::Log10 => 0.55,
         Elementary::Log1p | Elementary::Expm1 => 0.95,
         Elementary::Erf => 1.4,
+        Elementary::Special(_) => unreachable!("special functions have tables"),
         Elementary::Tan
         | Elementary::Cosh
         | Elementary::Tanh
@@ -87,6 +88,7 @@ fn draws(function: Elementary) -> Vec<Draw> {
         |r| alone(f64::from_bits(r.bits() & (u64::MAX >> 12)).copysign(r.within(-1.0, 1.0))),
     ];
     match function {
+        Elementary::Special(_) => unreachable!("special functions have tables"),
         Elementary::Sin | Elementary::Cos | Elementary::Tan => list.extend::<[Draw; 6]>([
             |r| alone(r.within(-0.8, 0.8)),
             |r| alone(r.sized(0.0, 45.0)),
@@ -234,9 +236,9 @@ fn values_are_right_to_the_last_places() {
     let points = if std::env::var_os("HOLONOME_LONG").is_some() { 100_000 } else { 1000 };
     // One thread for each function, as the reference takes its time.
     std::thread::scope(|scope| {
-        for function in Elementary::ALL {
+        for (k, function) in (1..).zip(Elementary::ALL) {
             scope.spawn(move || {
-                let (mut reference, mut random) = (Reference::new(), Random(function as u64 + 1));
+                let (mut reference, mut random) = (Reference::new(), Random(k));
                 let (mut worst, mut at) = (0.0, [0.0; 2]);
                 for draw in draws(function) {
                     for _ in 0..points {
@@ -662,6 +664,7 @@ fn node(g: &mut Graph, function: Elementary, a: Node, b: Node) -> Node {
         Elementary::Log1p => Unary::Log1p,
         Elementary::Expm1 => Unary::Expm1,
         Elementary::Erf => Unary::Erf,
+        Elementary::Special(_) => unreachable!("special functions have tables"),
     };
     g.unary(unary, a)
 }

@@ -521,7 +521,7 @@ fn every_graph_is_accepted() {
     ] {
         let c = g.constant(c);
         outputs.push(c);
-        for op in Binary::ALL {
+        for op in Binary::ALL.iter().filter(|op| !op.is_special()) {
             for pair in [[x, c], [c, x], [p, c], [c, slot], [p, x]] {
                 outputs.push(g.binary(*op, pair[0], pair[1]));
             }
@@ -529,7 +529,7 @@ fn every_graph_is_accepted() {
         let chosen = g.select(x, c, p);
         outputs.push(chosen);
     }
-    for op in Unary::ALL {
+    for op in Unary::ALL.iter().filter(|op| !op.is_special()) {
         outputs.push(g.unary(*op, x));
         outputs.push(g.unary(*op, p));
     }

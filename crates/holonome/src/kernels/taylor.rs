@@ -65,7 +65,7 @@ impl Taylor {
         let instead = Method { scheme: Scheme::named("dop853").expect("a scheme"), ..*method };
         let series = Series::new(&graph, &roots).map_err(|operation| {
             Error::option(format!(
-                "`{method}` needs formulas with a Taylor series, and the model has some that are defined piecewise, as by abs, min, max and if (`{operation}`): use {instead}"
+                "`{method}` needs formulas with a Taylor series, and `{operation}` has none here, as what is defined piecewise and special functions: use {instead}"
             ))
         })?;
         let operations = series.operations(order);

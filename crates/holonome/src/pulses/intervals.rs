@@ -114,6 +114,8 @@ impl Interval {
                 let no_pole = (self.low / PI + 0.5).floor() == (self.high / PI + 0.5).floor();
                 if no_pole { self.rising(f) } else { Interval::ALL }
             }
+            // They have poles.
+            Unary::Gamma | Unary::LogGamma => Interval::ALL,
             Unary::Not => Interval::truth(!self.contains(0.0), self == Interval::point(0.0)),
         }
     }
@@ -139,6 +141,9 @@ impl Interval {
             Binary::Pow => Interval::new(self.low.max(0.0), self.high).corners(other, f64::powf),
             Binary::Atan2 if other.low > 0.0 => self.corners(other, f64::atan2),
             Binary::Atan2 => Interval::new(-PI, PI),
+            Binary::BesselJ => Interval::new(-1.0, 1.0),
+            Binary::GammaP => Interval::new(0.0, 1.0),
+            Binary::EllipticK | Binary::EllipticE | Binary::Polygamma => Interval::ALL,
             Binary::Min => Interval::new(self.low.min(other.low), self.high.min(other.high)),
             Binary::Max => Interval::new(self.low.max(other.low), self.high.max(other.high)),
             Binary::Less => Interval::truth(self.low >= other.high, self.high < other.low),

@@ -111,6 +111,24 @@ functions! {
     Hypot, "hypot", "√(x² + y²)", "hypot(x, y) of two numbers",
         numbers::<2>,
         |g, _, a| { let v = [a[0][0], a[1][0]]; let square = g.dot(&v, &v); vec![g.sqrt(square)] };
+    BesselJ, "besselj", "Bessel function of the first kind J_n(x)", "besselj(n, x) of a whole number n and a number x",
+        numbers::<2>,
+        |g, _, a| vec![g.binary(Binary::BesselJ, a[0][0], a[1][0])];
+    EllipticK, "ellipk", "complete elliptic integral of the first kind, of the parameter m = k²", "ellipk(m) of a number below 1",
+        numbers::<1>,
+        |g, _, a| { let order = g.zero(); vec![g.binary(Binary::EllipticK, order, a[0][0])] };
+    EllipticE, "ellipe", "complete elliptic integral of the second kind, of the parameter m = k²", "ellipe(m) of a number up to 1",
+        numbers::<1>,
+        |g, _, a| { let order = g.zero(); vec![g.binary(Binary::EllipticE, order, a[0][0])] };
+    Digamma, "digamma", "rate of lgamma", "digamma(x) of a number",
+        numbers::<1>,
+        |g, _, a| { let order = g.zero(); vec![g.binary(Binary::Polygamma, order, a[0][0])] };
+    Polygamma, "polygamma", "derivative of order n of digamma", "polygamma(n, x) of a whole number n and a number x",
+        numbers::<2>,
+        |g, _, a| vec![g.binary(Binary::Polygamma, a[0][0], a[1][0])];
+    GammaP, "gammainc", "regularised lower incomplete gamma function P(a, x)", "gammainc(a, x) of a number a that does not move and a number x",
+        numbers::<2>,
+        |g, _, a| vec![g.binary(Binary::GammaP, a[0][0], a[1][0])];
     Outer, "outer", "outer product a bᵀ", "outer(a, b) of two vectors",
         |s| match s { [Vector(k), Vector(l)] => Some(Matrix(*k, *l)), _ => None },
         |g, _, a| a[0].iter().flat_map(|&x| a[1].iter().map(move |&y| (x, y))).collect::<Vec<_>>().into_iter().map(|(x, y)| g.mul(x, y)).collect();

@@ -83,6 +83,10 @@ pub const ELSEWHERE: &[(&str, &str)] = &[
     ("randn", "normal"),
 ];
 
+/// Functions whose names may be declared, as `gamma` is a damping for most; a declaration goes first.
+pub const FREE: [&str; 8] =
+    ["gamma", "lgamma", "digamma", "polygamma", "gammainc", "besselj", "ellipk", "ellipe"];
+
 /// A scalar function of one argument that users can call.
 pub fn unary_function(name: &str) -> Option<Unary> {
     Unary::ALL

@@ -218,7 +218,14 @@ impl Graph {
                 Binary::Add | Binary::Div | Binary::Pow | Binary::Min | Binary::Max,
                 ..,
             ) => all(Range::POSITIVE),
-            Expression::Binary(op, ..) => !matches!(op, Binary::Sub | Binary::Atan2),
+            Expression::Binary(op, ..) => !matches!(
+                op,
+                Binary::Sub
+                    | Binary::Atan2
+                    | Binary::BesselJ
+                    | Binary::EllipticE
+                    | Binary::Polygamma
+            ),
             Expression::Select(_, a, b) => of(a).has(Range::POSITIVE) && of(b).has(Range::POSITIVE),
             Expression::Fused(op, a, b, c) => {
                 let product = a == b || of(a).has(Range::POSITIVE) && of(b).has(Range::POSITIVE);

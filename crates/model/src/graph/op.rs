@@ -2,7 +2,7 @@
 //! documentation, its value and its derivative. The parser, the interpreter, the calculus and the
 //! language guide all read this table, so an operation with a column missing does not compile.
 
-use super::elementary::Elementary;
+use super::elementary::{Elementary, Special};
 use super::{Graph, Node};
 
 /// The partial derivative of an operation of one argument, from (argument, result).
@@ -77,6 +77,8 @@ operations! {
     Log1p, "log1p", "log(1 + x), accurate next to 0", |x| Elementary::Log1p.evaluate(x, x), |g, (x, _)| { let one = g.one(); let u = g.add(one, x); [Some(g.div(one, u))] };
     Expm1, "expm1", "exp(x) - 1, accurate next to 0", |x| Elementary::Expm1.evaluate(x, x), |g, (x, _)| [Some(g.unary(Unary::Exp, x))];
     Erf, "erf", "error function", |x| Elementary::Erf.evaluate(x, x), |g, (x, _)| { let (factor, square) = (g.constant(std::f64::consts::FRAC_2_SQRT_PI), g.mul(x, x)); let square = g.neg(square); let decay = g.unary(Unary::Exp, square); [Some(g.mul(factor, decay))] };
+    Gamma, "gamma", "gamma function; a name of yours goes first", |x| special(Special::Gamma, x, x), |g, (x, y)| { let zero = g.zero(); let rate = g.binary(Binary::Polygamma, zero, x); [Some(g.mul(y, rate))] };
+    LogGamma, "lgamma", "log of |gamma(x)|", |x| special(Special::LogGamma, x, x), |g, (x, _)| { let zero = g.zero(); [Some(g.binary(Binary::Polygamma, zero, x))] };
     Abs, "abs", "absolute value, differentiated piecewise", |x| x.abs(), |g, (x, _)| { let zero = g.zero(); let c = g.binary(Binary::Less, x, zero); let (minus, one) = (g.constant(-1.0), g.one()); [Some(g.select(c, minus, one))] };
     Round, "round", "the nearest integer, of two the even one; its derivative is 0", |x| x.round_ties_even(), |_, (_, _)| [None];
     Not, "not", "logical negation", |x| truth(x == 0.0), |_, (_, _)| [None];
@@ -109,11 +111,44 @@ operations! {
     };
     Min, "min", "the smaller of two numbers, differentiated piecewise", |a, b| if a < b || a.is_nan() { a } else { b }, |g, (a, b, _)| { let c = g.binary(Binary::LessEqual, a, b); let (one, zero) = (g.one(), g.zero()); [Some(g.select(c, one, zero)), Some(g.select(c, zero, one))] };
     Max, "max", "the larger of two numbers, differentiated piecewise", |a, b| if b < a || a.is_nan() { a } else { b }, |g, (a, b, _)| { let c = g.binary(Binary::LessEqual, b, a); let (one, zero) = (g.one(), g.zero()); [Some(g.select(c, one, zero)), Some(g.select(c, zero, one))] };
+    BesselJ, "besselj", "Bessel function of the first kind of a whole order n", |a, b| special(Special::BesselJ, a, b), |g, (a, b, _)| {
+        let one = g.one();
+        let (below, above) = (g.sub(a, one), g.add(a, one));
+        let (below, above) = (g.binary(Binary::BesselJ, below, b), g.binary(Binary::BesselJ, above, b));
+        let (half, difference) = (g.constant(0.5), g.sub(below, above));
+        [None, Some(g.mul(half, difference))]
+    };
+    EllipticK, "ellipk", "derivative of order n of the complete elliptic integral K", |a, b| special(Special::EllipticK, a, b), |g, (a, b, _)| [None, Some(next_order(g, Binary::EllipticK, a, b))];
+    EllipticE, "ellipe", "derivative of order n of the complete elliptic integral E", |a, b| special(Special::EllipticE, a, b), |g, (a, b, _)| [None, Some(next_order(g, Binary::EllipticE, a, b))];
+    Polygamma, "polygamma", "derivative of order n of digamma", |a, b| special(Special::Polygamma, a, b), |g, (a, b, _)| [None, Some(next_order(g, Binary::Polygamma, a, b))];
+    GammaP, "gammainc", "regularised lower incomplete gamma function P(a, x)", |a, b| special(Special::GammaP, a, b), |g, (a, b, _)| {
+        // xᵃ⁻¹ e^(−x − ln Γ(a))
+        let one = g.one();
+        let lower = g.sub(a, one);
+        let power = g.pow(b, lower);
+        let whole = g.unary(Unary::LogGamma, a);
+        let exponent = g.add(b, whole);
+        let exponent = g.neg(exponent);
+        let decay = g.unary(Unary::Exp, exponent);
+        [None, Some(g.mul(power, decay))]
+    };
     Less, "<", "less than", |a, b| truth(a < b), |_, (_, _, _)| [None, None];
     LessEqual, "<=", "at most", |a, b| truth(a <= b), |_, (_, _, _)| [None, None];
     Equal, "==", "equal", |a, b| truth(a == b), |_, (_, _, _)| [None, None];
     And, "and", "both", |a, b| truth(a != 0.0 && b != 0.0), |_, (_, _, _)| [None, None];
     Or, "or", "one or both", |a, b| truth(a != 0.0 || b != 0.0), |_, (_, _, _)| [None, None];
+}
+
+/// Value of a special function, bit for bit as a tape computes it.
+fn special(function: Special, a: f64, b: f64) -> f64 {
+    Elementary::Special(function).evaluate(a, b)
+}
+
+/// An operation whose first argument is the order of a derivative, differentiated once more.
+fn next_order(g: &mut Graph, op: Binary, order: Node, x: Node) -> Node {
+    let one = g.one();
+    let order = g.add(order, one);
+    g.binary(op, order, x)
 }
 
 /// A product with the factor `a`, which is 0 where `a` is.
@@ -134,7 +169,26 @@ fn root_of_one_minus_square(g: &mut Graph, x: Node) -> Node {
     g.sqrt(product)
 }
 
+impl Unary {
+    /// True for a function that is called, and whose derivatives never end.
+    pub fn is_special(self) -> bool {
+        matches!(self, Unary::Gamma | Unary::LogGamma)
+    }
+}
+
 impl Binary {
+    /// True for a function that is called, and whose derivatives never end.
+    pub fn is_special(self) -> bool {
+        matches!(
+            self,
+            Binary::BesselJ
+                | Binary::EllipticK
+                | Binary::EllipticE
+                | Binary::Polygamma
+                | Binary::GammaP
+        )
+    }
+
     /// True if the order of the arguments does not matter, bit for bit.
     pub fn commutes(self) -> bool {
         matches!(self, Binary::Add | Binary::Mul | Binary::Equal | Binary::And | Binary::Or)

@@ -423,6 +423,9 @@ impl Graph {
             Expression::Select(c, ..) if !moves(c) => return Ok(Vec::new()),
             Expression::Unary(op @ (Unary::Abs | Unary::Round), _) => return Err(op.name()),
             Expression::Binary(op @ (Binary::Min | Binary::Max), ..) => return Err(op.name()),
+            // Their slopes are others of their family, and so on.
+            Expression::Unary(op, _) if op.is_special() => return Err(op.name()),
+            Expression::Binary(op, ..) if op.is_special() => return Err(op.name()),
             Expression::Select(..)
             | Expression::Unary(Unary::Not, _)
             | Expression::Binary(
@@ -540,7 +543,10 @@ mod tests {
                 Err(name) => refused.push(name),
             }
         }
-        assert_eq!(refused, ["abs", "round", "if", "min", "max", "if", "if", "if", "if", "if"]);
+        let unary = ["gamma", "lgamma", "abs", "round", "if"];
+        let families = ["besselj", "ellipk", "ellipe", "polygamma", "gammainc"];
+        let others = ["if"; 5];
+        assert_eq!(refused, [&unary[..], &["min", "max"], &families, &others].concat());
         check("if", |g, a, y| {
             let (fixed, one) = (g.parameter(0), g.one());
             let condition = g.binary(Binary::Less, fixed, one);

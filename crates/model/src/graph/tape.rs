@@ -3,7 +3,7 @@
 //! formula are decided before: fused multiply-adds in [`fuse`](super::fuse), elementary functions
 //! in [`elementary`](super::elementary). So every backend computes the same bits.
 
-use super::elementary::{Arithmetic, Elementary, reciprocal_root};
+use super::elementary::{Arithmetic, Elementary, Special, reciprocal_root};
 use super::fuse::fuse;
 use super::op::{Binary, Unary};
 use super::primitive::{FALSE, One, Primitives, TRUE, Three, Two, rough_power};
@@ -344,6 +344,8 @@ impl Builder {
             Unary::Log1p => Elementary::Log1p.expand(self, [a, a]),
             Unary::Expm1 => Elementary::Expm1.expand(self, [a, a]),
             Unary::Erf => Elementary::Erf.expand(self, [a, a]),
+            Unary::Gamma => Elementary::Special(Special::Gamma).expand(self, [a, a]),
+            Unary::LogGamma => Elementary::Special(Special::LogGamma).expand(self, [a, a]),
         })
     }
 
@@ -391,6 +393,11 @@ impl Builder {
             Binary::Div => number(self.two(Two::Div, a, b)),
             Binary::Pow => number(Elementary::Pow.expand(self, [a, b])),
             Binary::Atan2 => number(Elementary::Atan2.expand(self, [a, b])),
+            Binary::BesselJ => self.special(Special::BesselJ, a, b),
+            Binary::EllipticK => self.special(Special::EllipticK, a, b),
+            Binary::EllipticE => self.special(Special::EllipticE, a, b),
+            Binary::Polygamma => self.special(Special::Polygamma, a, b),
+            Binary::GammaP => self.special(Special::GammaP, a, b),
             Binary::Min => {
                 let first = self.two(Two::Less, a, b);
                 number(self.chosen(first, a, b))
@@ -404,6 +411,10 @@ impl Builder {
             Binary::Equal => mask(self.two(Two::Equal, a, b)),
             Binary::And | Binary::Or => unreachable!("conditions, handled above"),
         }
+    }
+
+    fn special(&mut self, function: Special, a: Register, b: Register) -> Lowered {
+        number(Elementary::Special(function).expand(self, [a, b]))
     }
 
     /// a if `first` is true, else b; but NaN if a is.

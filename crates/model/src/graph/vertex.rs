@@ -147,6 +147,7 @@ impl Vertex {
                     Unary::Cos | Unary::Cosh | Unary::Exp | Unary::Acos => even(a),
                     Unary::Log | Unary::Log10 if a == 0.0 => 0.0,
                     Unary::Log | Unary::Log10 => UNKNOWN,
+                    Unary::Gamma | Unary::LogGamma => UNKNOWN,
                     Unary::Round | Unary::Not => 0.0,
                 }
             }
@@ -162,6 +163,8 @@ impl Vertex {
                     _ => UNKNOWN,
                 },
                 Binary::Atan2 => even(of(self, a).min(of(self, b))),
+                Binary::BesselJ | Binary::EllipticK | Binary::EllipticE => even(of(self, b)),
+                Binary::Polygamma | Binary::GammaP => UNKNOWN,
                 Binary::Less | Binary::LessEqual | Binary::Equal | Binary::And | Binary::Or => 0.0,
             },
             Expression::Select(_, a, b) => of(self, a).min(of(self, b)),

@@ -41,6 +41,7 @@ impl Reference {
             Exact::Rounded(sign * if exponent > 0.0 { f64::INFINITY } else { 0.0 })
         };
         Exact::Number(match function {
+            Elementary::Special(_) => unreachable!("special functions have tables"),
             Elementary::Sin => x.sin(BITS, ROUND, c),
             Elementary::Cos => x.cos(BITS, ROUND, c),
             Elementary::Tan => x.tan(BITS, ROUND, c),

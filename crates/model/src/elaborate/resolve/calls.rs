@@ -4,7 +4,7 @@ use super::interpolate::INTERPOLATIONS;
 use super::lists::LIST;
 use crate::elaborate::Elaborator;
 use crate::elaborate::expression::{self, CheckedExpression, Draw, Ex, Kind};
-use crate::elaborate::functions::FUNCTIONS;
+use crate::elaborate::functions::{FUNCTIONS, Function};
 use crate::elaborate::names::{self, Symbol};
 use crate::elaborate::shape::Shape;
 use crate::graph::Graph;
@@ -190,6 +190,7 @@ impl Elaborator<'_> {
             let finding = Diagnostic::error(message, span, "the arguments do not fit");
             return self.refuse(finding.help(format!("{}: {}", row.usage, row.doc)));
         };
+        self.demand_order(row.function, &values)?;
         let known: Option<Vec<f64>> = values.iter().map(|v| v.value()).collect();
         if let (Shape::Scalar, Some(known)) = (shape, known) {
             let mut g = Graph::new();
@@ -199,6 +200,31 @@ impl Elaborator<'_> {
             return Some(CheckedExpression::number(value, span));
         }
         Some(CheckedExpression::new(Kind::Function(row.function, values), shape, span))
+    }
+
+    /// Refuses an order that is no whole number, and a parameter of a special function that moves.
+    fn demand_order(&mut self, function: Function, values: &[Ex]) -> Option<()> {
+        const LARGEST: f64 = 100.0;
+        let (name, order) = (function.row().name, values.first()?);
+        match function {
+            Function::BesselJ | Function::Polygamma => {
+                let fits = |n: f64| n.fract() == 0.0 && (0.0..=LARGEST).contains(&n);
+                if !order.value().is_some_and(fits) {
+                    let message =
+                        format!("the order of {name} is a whole number from 0 to {LARGEST}");
+                    let finding = Diagnostic::error(message, order.span, "not such a constant");
+                    return self.refuse(finding.help(function.row().usage));
+                }
+            }
+            Function::GammaP if order.depends & expression::DYNAMIC != 0 => {
+                let message = format!("the first argument of {name} moves");
+                let finding = Diagnostic::error(message, order.span, "has no derivative here");
+                return self
+                    .refuse(finding.help("only the second argument may depend on the motion"));
+            }
+            _ => {}
+        }
+        Some(())
     }
 
     fn unknown_function(&mut self, function: &ast::Name) -> Option<Ex> {

@@ -43,11 +43,13 @@ mod inverse;
 mod logarithm;
 mod power;
 mod reciprocal_root;
+mod special;
 mod steps;
 mod trigonometric;
 
 use super::primitive::{Numbers, Primitives, TRUE};
 pub use reciprocal_root::reciprocal_root;
+pub use special::Special;
 
 /// Primitive operations with a way out where a straight line does not suffice.
 pub trait Arithmetic: Primitives {
@@ -106,10 +108,12 @@ pub enum Elementary {
     Expm1,
     /// erf a
     Erf,
+    /// A special function of an order a and a number b.
+    Special(Special),
 }
 
 impl Elementary {
-    /// Every elementary function.
+    /// Every elementary function; the special ones are in [`Special::ALL`].
     pub const ALL: [Elementary; 17] = [
         Elementary::Sin,
         Elementary::Cos,
@@ -152,6 +156,7 @@ impl Elementary {
             Elementary::Log1p => libm::log1p(a),
             Elementary::Expm1 => libm::expm1(a),
             Elementary::Erf => libm::erf(a),
+            Elementary::Special(function) => function.evaluate(a, b),
         }
     }
 
@@ -180,6 +185,11 @@ impl Elementary {
             Elementary::Log1p => logarithm::of_one_more(m, a),
             Elementary::Expm1 => exponential::exponential_less_one(m, a),
             Elementary::Erf => error_function::error_function(m, a),
+            // No straight line suffices anywhere: it is called.
+            Elementary::Special(_) => {
+                let (none, never) = (m.number(f64::NAN), m.bits(0));
+                m.repair(self, [a, b], none, never)
+            }
         }
     }
 }
