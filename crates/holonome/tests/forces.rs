@@ -225,6 +225,29 @@ fn large_models_have_forces() {
 }
 
 #[test]
+fn in_a_force_on_a_family_a_bare_name_is_the_member_acted_on() {
+    // Small, and too large to be unrolled; with the rows' own indices, and with two of them.
+    for (n, family, own) in
+        [(3, "i in 1..n", "i"), (3000, "i in 1..n", "i"), (2, "i in 1..n, k in 0..3", "i, k")]
+    {
+        let of = |force: &str| {
+            let text = format!(
+                "size n = {n}\nparameter c = 0.1\nparameter m[{family}] = 1 + 0.5*cos(i)\n\
+                 coordinate r[{family}] : R^2 = (sin(i), 0.1*i)\nmomentum p of r = (0.1, -0.2*sin(i))\n\
+                 hamiltonian sum({family} : dot(p[{own}], p[{own}])/(2*m[{own}]) + r[{own}].y)\n{force}\n"
+            );
+            let with = options("--method corrected:dop853 --until 1");
+            run(problem(&text), with).unwrap_or_else(|error| panic!("{force}: {error}")).state()
+        };
+        let bare = of("force f on r = -c*m*r' - 0.2*p + (0, r.x)");
+        let indexed = of(&format!(
+            "force f[{family}] on r[{own}] = -c*m[{own}]*r[{own}]' - 0.2*p[{own}] + (0, r[{own}].x)"
+        ));
+        assert_eq!(bare, indexed, "{n}, {family}");
+    }
+}
+
+#[test]
 fn velocities_accelerations_and_multipliers_are_recorded() {
     let finished = run(problem(PENDULUM), options("--until 3 --every 0.5 --rtol 1e-12")).unwrap();
     let of = |name: &str| finished.array(name);

@@ -40,6 +40,17 @@ pub struct Scope {
     pub allowed: Depends,
     /// Name of the place in messages: "initial values", "sizes".
     pub place: &'static str,
+    /// Member for which families without indices stand, if they do.
+    pub member: Option<FamilyMember>,
+}
+
+/// Member that all families with the same ranges of indices have.
+#[derive(Clone)]
+pub struct FamilyMember {
+    /// Ranges of the indices.
+    pub bounds: Vec<(i64, i64)>,
+    /// Index values of the member.
+    pub indices: Vec<Ex>,
 }
 
 /// Place of initial values, which may use each other.
@@ -48,7 +59,7 @@ pub const INITIAL: &str = "initial values";
 impl Scope {
     /// A scope without locals.
     pub fn new(allowed: Depends, place: &'static str) -> Self {
-        Scope { locals: Vec::new(), allowed, place }
+        Scope { locals: Vec::new(), allowed, place, member: None }
     }
 
     /// The value of a local name; `None` if the name is not bound.

@@ -119,7 +119,8 @@ impl Elaborator<'_> {
         good.then_some((set, other))
     }
 
-    /// The indices of a family's member, and the indices left for its components.
+    /// The indices of a family's member, and the indices left for its components. Without indices
+    /// it is the member of the scope, if there is one.
     pub(in crate::elaborate) fn family_indices<'e>(
         &mut self,
         family: &Family,
@@ -127,6 +128,12 @@ impl Elaborator<'_> {
         span: Span,
     ) -> Option<(Vec<Ex>, &'e [ast::Expr])> {
         let need = family.indices.len();
+        if let Some(member) = &self.scope.member
+            && indices.is_empty()
+            && member.bounds == family.bounds
+        {
+            return Some((member.indices.clone(), indices));
+        }
         if need > 0 && indices.len() != need {
             let names: Vec<&str> = family.indices.iter().map(String::as_str).collect();
             let mut finding = which_member(&family.name, &family.name, &names, span);
@@ -139,9 +146,13 @@ impl Elaborator<'_> {
                 _ => "k".to_string(),
             };
             let usage = format!("{}[{}]", family.name, names.join(", "));
-            let finding = finding
-                .help(format!("write {usage}; components come after: {usage}[{component}]"))
-                .related(family.span, "declared here");
+            let help = match self.scope.member {
+                Some(_) if indices.is_empty() => format!(
+                    "its ranges are not those of the members acted on: give the force indices of its own, and write {usage}"
+                ),
+                _ => format!("write {usage}; components come after: {usage}[{component}]"),
+            };
+            let finding = finding.help(help).related(family.span, "declared here");
             return self.refuse(finding);
         }
         let mut checked = Vec::with_capacity(need);

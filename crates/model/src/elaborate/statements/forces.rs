@@ -6,7 +6,7 @@ use crate::elaborate::expression::index_set::IndexSet;
 use crate::elaborate::expression::{self, CheckedExpression, Ex, Kind, Storage};
 use crate::elaborate::lower::Purpose;
 use crate::elaborate::model::{Component, ENERGY_BALANCE, Force, Quantity};
-use crate::elaborate::names::{Scope, Symbol};
+use crate::elaborate::names::{FamilyMember, Scope, Symbol};
 use crate::elaborate::shape::Shape;
 use crate::elaborate::{CheckedFormula, Elaborator};
 use crate::functional::{Functional, Stretches, Term};
@@ -48,8 +48,8 @@ impl Elaborator<'_> {
         Some(CheckedForce { quantity: CheckedFormula { name: name.clone(), set, value }, on })
     }
 
-    /// Coordinate that a force acts on. A family without its indices stands for all its members,
-    /// over which the force is then one for each.
+    /// Coordinate that a force acts on. A family without its indices stands for all its members: the
+    /// force is then one for each, and families over the same ranges stand for its member.
     fn acted_on(&mut self, on: &ast::Expr, mut set: IndexSet) -> Option<(IndexSet, Ex)> {
         let checked = match self.whole_family(on) {
             Some((number, span)) => {
@@ -63,7 +63,9 @@ impl Elaborator<'_> {
                 let depth = self.scope.locals.len();
                 set = self.bind_members(&family.indices, &family, span);
                 let bound = self.scope.locals.split_off(depth);
-                let indices = bound.into_iter().map(|(_, index)| index).collect();
+                let indices: Vec<Ex> = bound.into_iter().map(|(_, index)| index).collect();
+                let bounds = family.bounds.clone();
+                self.scope.member = Some(FamilyMember { bounds, indices: indices.clone() });
                 let storage = Storage::Variable(number, expression::POSITION);
                 CheckedExpression::new(Kind::Member(storage, indices), family.shape, span)
             }
