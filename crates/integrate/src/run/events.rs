@@ -100,8 +100,27 @@ impl Engine<'_> {
         }
         watch.crossed.clear();
         let mut parts = 0;
-        for rule in 0..watch.events.rules().len() {
+        watch.suspect_crossings(&self.state.events, whole.h);
+        // Place up to which crossings matter: the first that ends the step, as far as is known.
+        let (mut end, mut seen) = (1.0, 1.0);
+        for suspect in 0..watch.suspects.len() {
+            let (_, rule) = watch.suspects[suspect];
+            if end < seen {
+                self.make_part(whole, end)?;
+                parts += 1;
+                watch.at_limit(self.part_end(whole, end), &self.x1);
+                seen = end;
+            }
+            if seen < 1.0 && watch.crosses_later(&self.state.events[rule], rule, whole.h) {
+                continue;
+            }
+            let known = watch.crossed.len();
             parts += self.find_crossings(watch, whole, rule)?;
+            let number = self.state.events[rule].count;
+            let found = watch.crossed[known..].iter().zip(number + 1..);
+            let ends =
+                |&(_, number): &(&Crossed, u64)| ends_step(&watch.events.rules()[rule], number);
+            end = found.filter(ends).map(|(crossed, _)| crossed.theta).fold(end, f64::min);
         }
         watch.crossed.sort_by(|a, b| a.theta.total_cmp(&b.theta).then(a.rule.cmp(&b.rule)));
         let mut ends = None;
@@ -118,11 +137,10 @@ impl Engine<'_> {
             watch.due.extend(watch.crossed[first..first + count].iter().map(|c| c.rule));
             watch.due.sort_unstable();
             watch.due.dedup();
-            let acts = |&rule: &usize| {
-                let action = watch.events.rules()[rule].acts(self.state.events[rule].count + 1);
-                matches!(action, Some(Action::Stop | Action::Reset | Action::Land))
+            let ends_it = |&rule: &usize| {
+                ends_step(&watch.events.rules()[rule], self.state.events[rule].count + 1)
             };
-            if watch.due.iter().any(acts) {
+            if watch.due.iter().any(ends_it) {
                 ends = Some(theta);
             } else {
                 let t = self.part_end(whole, theta);
@@ -335,6 +353,11 @@ impl Of {
         let value = self.factor * if self.rate { at.rates[self.rule] } else { at.g[self.rule] };
         self.zero.map_or(value, |zero| value / (theta - zero))
     }
+}
+
+/// True if this crossing of a function ends the step.
+fn ends_step(rule: &EventRule, number: u64) -> bool {
+    matches!(rule.acts(number), Some(Action::Stop | Action::Reset | Action::Land))
 }
 
 /// Part of a step of this length at t that the rounding of the time resolves.

@@ -29,10 +29,14 @@ pub(super) struct Watch<'a> {
     pub known: bool,
     pub end: Values,
     pub between: Values,
+    /// Functions at the first place that is known to end the step.
+    pub limit: Values,
     pub terms: Vec<f64>,
     /// Rounding of the time at the end of the step.
     pub blur: f64,
     pub crossed: Vec<Crossed>,
+    /// Rules whose functions may cross within the step, by about where.
+    pub suspects: Vec<(f64, usize)>,
     /// Rules that act at the end of a part of the step.
     pub due: Vec<usize>,
     pub work: Vec<f64>,
@@ -66,10 +70,12 @@ impl<'a> Watch<'a> {
             known: false,
             start: values.clone(),
             end: values.clone(),
-            between: values,
+            between: values.clone(),
+            limit: values,
             terms: vec![0.0; count],
             blur: 0.0,
             crossed: Vec::new(),
+            suspects: Vec::new(),
             due: Vec::new(),
             work: vec![0.0; events.work_len()],
             sides: vec![0.0; count],
@@ -101,6 +107,33 @@ impl<'a> Watch<'a> {
     pub(super) fn between(&mut self, t: f64, x: &[f64]) {
         let Values { g, rates } = &mut self.between;
         self.events.values(t, x, g, rates, &mut self.work);
+    }
+
+    pub(super) fn at_limit(&mut self, t: f64, x: &[f64]) {
+        let Values { g, rates } = &mut self.limit;
+        self.events.values(t, x, g, rates, &mut self.work);
+    }
+
+    /// Find the functions that may cross zero in a step of the length `h` from `start` to `end`, those
+    /// that seem to cross first in front: the more others then show that they cross later.
+    pub(super) fn suspect_crossings(&mut self, memories: &[EventMemory], h: f64) {
+        self.suspects.clear();
+        for (rule, memory) in memories.iter().enumerate() {
+            let bend = Bend::of(memory, rule, (&self.start, &self.end));
+            if bend.crosses(h) || bend.dips(h) {
+                self.suspects.push((bend.about(h), rule));
+            }
+        }
+        self.suspects.sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    }
+
+    /// True if a function that may cross zero within the step does so behind the limit: there it is on
+    /// its side, by more than the rounding of the time, and does not yet move away from zero.
+    pub(super) fn crosses_later(&self, memory: &EventMemory, rule: usize, h: f64) -> bool {
+        let s = f64::from(memory.side);
+        let (g, rate) = (s * self.limit.g[rule], s * self.limit.rates[rule]);
+        let bend = Bend::of(memory, rule, (&self.start, &self.end));
+        g > bend.rounding + self.blur * rate.abs() && (rate < 0.0 || bend.crosses(h))
     }
 
     /// True if something happens to a function within a step of the length `h` from `start` to
@@ -238,6 +271,16 @@ impl Bend {
     pub(super) fn crosses(&self, h: f64) -> bool {
         let (g1, clearly) = (self.g[1], -CLEARLY * self.rounding);
         g1 < -self.rounding || g1 <= 0.0 && self.rates[1] * h < clearly
+    }
+
+    /// Part of a step of the length `h` after which it seems to cross: where its chord does, or its
+    /// tangents meet.
+    fn about(&self, h: f64) -> f64 {
+        let ([g0, g1], [r0, r1]) = (self.g, self.rates);
+        match self.crosses(h) {
+            true => g0 / (g0 - g1),
+            false => (g0 - g1 + r1 * h) / (r1 - r0) / h,
+        }
     }
 
     /// True if it may have crossed twice: it comes nearer at the start and goes away at the end, and

@@ -364,6 +364,13 @@ pub enum EventAction {
     },
 }
 
+impl EventAction {
+    /// True for an impact.
+    pub fn is_impact(&self) -> bool {
+        matches!(self, EventAction::Impact { .. })
+    }
+}
+
 /// Values that an event gives to components of the state.
 #[derive(Clone, Debug)]
 pub struct Reset {
