@@ -449,24 +449,24 @@ fn impacts_in_models_that_are_templated() {
             assert!(drift.max < 1e-10, "{method}: {drift:?}");
         }
     }
-    // A field of 24 000 operations; resets and impacts do the same.
+    // A field of 16 000 operations; resets and impacts do the same. The correction of an energy of 4000
+    // bodies makes places uncertain by more than their own rounding.
     let string = "
-        size n = 1000
+        size n = 4000
         coordinate r[i in 1..n] : R^2 = (i, 0.5 + 0.1*sin(i))
         momentum p of r
         hamiltonian sum(i in 1..n : dot(p[i], p[i])/2 + r[i].y) +
             sum(i in 2..n : dot(r[i] - r[i-1], r[i] - r[i-1])/2)\n";
-    let plain = "--until 1.5 --method plain:dop853";
-    let by = |event: &str| finished(&format!("{string}{event}"), plain);
-    let [impact, reset] = [
-        "impact b[i in 1..9] : r[i].y = 0 restitution 0.5",
-        "event b[i in 1..9] : r[i].y = 0 falling : p[i].y -> -0.5*p[i].y",
-    ]
-    .map(by);
-    assert_eq!(table(&impact, "b").t.len(), 9);
-    assert_eq!(table(&impact, "b").t.len(), table(&reset, "b").t.len());
-    // Roundings of the impulses, which later impacts see.
-    assert_near(&impact.state(), &reset.state(), 1e-10, "impact and reset");
+    for method in ["", "--method plain:dop853"] {
+        let by =
+            |event: &str| finished(&format!("{string}{event}"), &format!("--until 1.5 {method}"));
+        let impact = by("impact b[i in 1..9] : r[i].y = 0 restitution 0.5");
+        let reset = by("event b[i in 1..9] : r[i].y = 0 : p[i].y -> -0.5*p[i].y");
+        assert_eq!(table(&impact, "b").t.len(), 9, "{method}");
+        assert_eq!(table(&reset, "b").t.len(), 9, "{method}");
+        // Roundings of times, with the speeds of impacts.
+        assert_near(&impact.state(), &reset.state(), 1e-10, "impact and reset");
+    }
 }
 
 #[test]

@@ -265,6 +265,10 @@ impl Landings {
 /// Part of a function's terms that is its rounding.
 pub(crate) const ROUNDING: f64 = 32.0 * f64::EPSILON;
 
+/// Largest jump of a function in units of its rounding that counts as rounding of the state. A
+/// correction of the energy of 4000 bodies makes places uncertain by ten of them.
+const LARGEST_JUMP: f64 = 1e3;
+
 /// Part of the longest time between two resets below which they accumulate. A hop of that length is
 /// higher than the rounding of a function by some digits still; the root of the rounding is 1e-7.
 const ACCUMULATED: f64 = 1e-5;
@@ -338,6 +342,15 @@ impl EventMemory {
     /// Distance from zero that is rounding.
     pub(crate) fn rounding(&self) -> f64 {
         ROUNDING * self.terms
+    }
+
+    /// Take a jump of the function between two times that are one up to their rounding as that of the
+    /// state, which a correction may round by more than the function does, unless it is a jump of the
+    /// function itself.
+    pub(crate) fn raise_rounding(&mut self, jump: f64) {
+        if jump <= LARGEST_JUMP * self.rounding() {
+            self.terms = self.terms.max(jump / ROUNDING);
+        }
     }
 
     /// Count a reset at t. Returns the time at which resets accumulate, if they do.

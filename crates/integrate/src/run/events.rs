@@ -275,6 +275,10 @@ impl Engine<'_> {
             let width = (one.0 - two.0).abs();
             let least = sharp / width;
             if least > 0.5 || one.1 == 0.0 {
+                if !of.rate {
+                    let jump = of.function(one).abs().max(of.function(two).abs());
+                    self.state.events[of.rule].raise_rounding(jump);
+                }
                 let beyond = if one.1 > 0.0 { two.0 } else { one.0 };
                 return Ok(beyond);
             }
@@ -352,6 +356,11 @@ impl Of {
     fn value(self, at: &Values, theta: f64) -> f64 {
         let value = self.factor * if self.rate { at.rates[self.rule] } else { at.g[self.rule] };
         self.zero.map_or(value, |zero| value / (theta - zero))
+    }
+
+    /// The function itself, of a place and the value there.
+    fn function(self, (theta, value): (f64, f64)) -> f64 {
+        self.zero.map_or(value, |zero| value * (theta - zero))
     }
 }
 
