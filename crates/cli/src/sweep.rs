@@ -8,10 +8,10 @@ use crate::measures::lines;
 use crate::methods::note_other_names;
 use crate::output::{moves_the_cursor, note, print_json, show_result, show_warnings, warn};
 use crate::progress::Bar;
-use crate::table::{count, exact};
+use crate::table::{count, exact, number};
 use holonome::report::figures::text::shell_word;
 use holonome::summary::time_with_unit;
-use holonome::sweep::FailedTrajectory;
+use holonome::sweep::{EndingEvent, FailedTrajectory};
 use holonome::{Control, Error, Resumed, Sweep, SweepProgress, SweepSummary};
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -179,6 +179,12 @@ fn describe(summary: &SweepSummary) -> String {
     };
     if summary.missing > 0 && !summary.interrupted {
         out.push_str(&format!("  {} are left to other workers\n", count(summary.missing)));
+    }
+    for EndingEvent { event, trajectories, first, last } in &summary.ended {
+        let (ended, [first, last]) = (count(*trajectories), [first, last].map(|&t| number(t)));
+        out.push_str(&format!(
+            "  {ended} of {done} ended at event {event}, from t = {first} to t = {last}\n"
+        ));
     }
     let reached = summary.reached();
     if summary.failed > 0 {

@@ -5,6 +5,7 @@ use holonome_integrate::method::{Method, MethodTreatment, Scheme};
 use holonome_integrate::plan::{Metric, Singular};
 use holonome_words::option;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -49,6 +50,9 @@ pub struct StartRun {
     pub path: String,
     /// Number of values in [`Settings::given`] that it has given.
     pub values: usize,
+    /// Number of crossings of each event there, by its name with indices: their count goes on.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub counts: BTreeMap<String, u64>,
 }
 
 /// Action of a heat bath.

@@ -7,9 +7,10 @@ mod common;
 
 use common::{Finished, options, run};
 use holonome::{
-    Control, Error, EventTable, Flow, Problem, Resumed, RunOptions, Simulation, SweepOptions,
-    prepare, prepare_sweep,
+    Control, Error, EventTable, Flow, Problem, Resumed, RunOptions, Settings, Simulation, Summary,
+    SweepOptions, prepare, prepare_sweep,
 };
+use std::collections::BTreeMap;
 
 /// One method of each kind: adaptive, explicit, compiled collocation, series, splitting, implicit,
 /// projected; with the error that its tolerance or step leaves over some periods.
@@ -26,6 +27,11 @@ const METHODS: [(&str, f64); 8] = [
 
 fn finished(text: &str, with: &str) -> Finished {
     run(text.parse().unwrap(), options(with)).unwrap_or_else(|error| panic!("{with}: {error}"))
+}
+
+fn stored(text: &str, with: RunOptions) -> Summary {
+    let mut simulation = prepare(text.parse::<Problem>().unwrap(), with).unwrap();
+    simulation.run(&mut |_| Control::Continue).unwrap()
 }
 
 fn failure(text: &str, with: &str) -> String {
@@ -359,6 +365,96 @@ fn a_stopped_run_goes_on_as_if_it_had_not_been_stopped() {
         let summary = rest.run(&mut |_| Control::Continue).unwrap();
         assert_eq!(summary.state.numbers(), whole.state(), "{method}");
         assert_eq!(summary.events, whole.summary.events, "{method}");
+    }
+}
+
+#[test]
+fn an_extended_run_is_one_to_the_later_end() {
+    let text = "
+        coordinate q : R^2 = (0, 1)
+        momentum p of q = (1, 0)
+        hamiltonian dot(p, p)/2 + 9.81*q.y + q.x^2/2
+        impact ground : q.y = 0 restitution 0.95
+        event side : q.x = 0.3 every 2";
+    // Ends before the first impact, within the step in which it is found, and in later ones.
+    for method in ["", "--method corrected:gauss16", "--method stormer-verlet-a --step 0.0023"] {
+        let whole = finished(text, &format!("--until 3 {method}"));
+        for until in [0.1, 0.46, 1.7] {
+            let folder = tempfile::tempdir().unwrap();
+            let out = folder.path().join("run");
+            let options = options(&format!("--until {until} {method}"));
+            let options = RunOptions { out: Some(out.clone()), ..options };
+            stored(text, options);
+            let summary =
+                Simulation::extend(&out, 3.0).unwrap().run(&mut |_| Control::Continue).unwrap();
+            assert_eq!(summary.state.numbers(), whole.state(), "{method}, {until}");
+            assert_eq!(summary.events, whole.summary.events, "{method}, {until}");
+        }
+    }
+}
+
+#[test]
+fn the_count_of_crossings_goes_on_from_another_run() {
+    let text = "
+        coordinate q = 0.1
+        momentum p of q = 1
+        hamiltonian p^2/2 + q^2/2
+        event third : q = 0 every 3
+        event zero : p = 0";
+    // Zeros of q = 0.1 cos t + sin t at k π − a; the third is at 9.3, the sixth at 18.7.
+    let a = 0.1f64.atan();
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("run");
+    let first = RunOptions { out: Some(out.clone()), ..options("--until 11") };
+    let pi = std::f64::consts::PI;
+    assert_near(&stored(text, first).events[0].t, &[3.0 * pi - a], 1e-6, "first");
+    let mut settings = Settings::default();
+    settings.start_at(&out).unwrap();
+    let start = |text: &str, until_event: Option<(String, u64)>| {
+        let problem = Problem::from_text("model", text, &BTreeMap::new(), &settings).unwrap();
+        run(problem, RunOptions { until_event, ..options("--until 20") }).unwrap()
+    };
+    let second = start(text, None);
+    // Time begins anew: the model has none.
+    let expected = [6.0, 9.0].map(|k| k * pi - a - 11.0);
+    assert_near(&table(&second, "third").t, &expected, 1e-6, "second");
+    assert_eq!(table(&second, "third").number, [6, 9]);
+    assert!(!second.summary.warnings.iter().any(|warning| warning.contains("counted")));
+    // Crossings that end a run are its own.
+    let ended = start(text, Some(("zero".to_string(), 2))).summary.t;
+    assert_near(&[ended], &[table(&second, "zero").t[1]], 1e-9, "ended");
+    // An event that the first run did not have.
+    let other = start(&text.replace("third", "fourth"), None);
+    let said = |warning: &String| warning.contains("'fourth'") && warning.contains("counted");
+    assert!(other.summary.warnings.iter().any(said), "{:?}", other.summary.warnings);
+}
+
+#[test]
+fn an_ensemble_tells_which_events_ended_its_trajectories() {
+    let text = "
+        parameter a = 1
+        coordinate q = 0
+        momentum p of q = a
+        hamiltonian p^2/2
+        event far[i in 1..2] : q = i*sqrt(2) : stop
+        event back : q = -1 : stop";
+    let starts = [0.5, 1.0, 2.0, -2.0, 0.1, 0.0];
+    for method in ["", "--method stormer-verlet-a --step 0.01"] {
+        let sweep = SweepOptions {
+            trajectories: starts.len() as u64,
+            each: vec![("a".to_string(), starts.to_vec().into())],
+            ..SweepOptions::default()
+        };
+        let with = options(&format!("--until 4 {method}"));
+        let mut sweep = prepare_sweep(&text.parse().unwrap(), with, sweep).unwrap();
+        let summary = sweep.solve().unwrap().summary;
+        let [back, far] = &summary.ended[..] else { panic!("{:?}", summary.ended) };
+        assert_eq!((&*back.event, back.trajectories), ("back", 1));
+        assert_eq!((&*far.event, far.trajectories), ("far", 3));
+        let root = 2f64.sqrt();
+        let times = [back.first, back.last, far.first, far.last];
+        assert_near(&times, &[0.5, 0.5, root / 2.0, 2.0 * root], 1e-9, method);
+        assert_eq!(summary.reached(), 2);
     }
 }
 

@@ -55,6 +55,8 @@ pub struct EventRule {
     pub every: u64,
     /// What it does.
     pub action: Action,
+    /// Number of crossings before the run.
+    pub counted: u64,
     /// Number of the crossing that ends the run, whatever the action.
     pub last: Option<u64>,
     /// Sign of the side on which it rests if it starts at zero without a rate; 0 if that is not known.
@@ -293,7 +295,8 @@ impl EventMemory {
             false => (side(value, ROUNDING * terms).unwrap_or(rest), false),
         };
         let interval = f64::INFINITY;
-        EventMemory { side, slides, terms, last: t, interval, ..EventMemory::default() }
+        let count = rule.counted;
+        EventMemory { side, slides, count, terms, last: t, interval, ..EventMemory::default() }
     }
 
     /// Memories of the functions of `events`, from number `known` on, of a run that begins at (t, x),

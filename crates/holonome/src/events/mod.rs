@@ -144,7 +144,7 @@ pub(crate) fn compile(
     if model.events.is_empty() && surfaces == 0 {
         return Ok(None);
     }
-    let mut rules = rules(model, options)?;
+    let mut rules = rules(problem, options)?;
     rules.extend((1..=surfaces).map(surface));
     let mut source = Source::new(model, field);
     let functions = source.functions(model);
@@ -319,8 +319,22 @@ fn functionals(event: &Event) -> Vec<&Functional> {
     all
 }
 
-/// The rules of a model's events, one for each member.
-fn rules(model: &Model, options: &RunOptions) -> Result<Vec<EventRule>, Error> {
+/// Events of a problem that act at every K-th crossing for K > 1, but whose crossings the run that it
+/// starts from has not counted: the name of each family.
+pub(crate) fn uncounted(problem: &Problem) -> Vec<&str> {
+    let Some(start) = &problem.settings.start else { return Vec::new() };
+    let is_uncounted = |event: &&Event| {
+        let quantity = &event.quantity;
+        let mut names = (0..quantity.members).map(|member| quantity.member_name(member));
+        event.every > 1 && names.any(|name| !start.counts.contains_key(&name))
+    };
+    let events = problem.model.events.iter().filter(is_uncounted);
+    events.map(|event| &*event.quantity.name).collect()
+}
+
+/// The rules of a problem's events, one for each member.
+fn rules(problem: &Problem, options: &RunOptions) -> Result<Vec<EventRule>, Error> {
+    let (model, start) = (&problem.model, problem.settings.start.as_ref());
     let mut rules = Vec::new();
     for event in &model.events {
         let crossing = match event.direction {
@@ -341,8 +355,9 @@ fn rules(model: &Model, options: &RunOptions) -> Result<Vec<EventRule>, Error> {
         };
         for member in 0..event.quantity.members {
             let name = event.quantity.member_name(member);
+            let counted = start.and_then(|start| start.counts.get(&name)).map_or(0, |count| *count);
             let every = event.every;
-            rules.push(EventRule { name, crossing, every, action, last: None, rest });
+            rules.push(EventRule { name, crossing, every, action, counted, last: None, rest });
         }
     }
     let Some((name, last)) = &options.until_event else { return Ok(rules) };
@@ -360,7 +375,7 @@ fn rules(model: &Model, options: &RunOptions) -> Result<Vec<EventRule>, Error> {
             }
         )));
     }
-    named.for_each(|rule| rule.last = Some(*last));
+    named.for_each(|rule| rule.last = Some(rule.counted + *last));
     Ok(rules)
 }
 
@@ -371,6 +386,7 @@ fn surface(number: usize) -> EventRule {
         crossing: Crossing::Any,
         every: 1,
         action: Action::Land,
+        counted: 0,
         last: None,
         rest: 0,
     }
@@ -384,7 +400,7 @@ fn refuse_unknown(
 ) -> Result<(), Error> {
     let model = &problem.model;
     if model.events.is_empty() && options.until_event.is_some() {
-        rules(model, options)?;
+        rules(problem, options)?;
     }
     let refuse = |event: &Event, message: String, label: &str, help: &str| {
         let diagnostic = Diagnostic::error(message, event.quantity.span, label).help(help);

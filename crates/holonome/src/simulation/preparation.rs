@@ -141,6 +141,12 @@ impl Simulation {
         let Stepper { system, step, gains, treated, gain_text } = stepper;
         let events = events::compile(&problem, compiler.field(), &compiler.vectors, &options)?;
         let system = system.with_events(events);
+        for name in events::uncounted(&problem) {
+            warnings.push(format!(
+                "{} has not counted the crossings of event '{name}': those of this run are counted from 1",
+                option("start")
+            ));
+        }
         // Iterations in lanes are found from several trajectories.
         if let Some(program) = program.as_mut().filter(|p| !in_lanes || p.is_templated()) {
             compiler.unroll_iterations(program, &system, &plan, &state);

@@ -315,7 +315,12 @@ impl Settings {
             }
         });
         let values: Vec<(String, Vec<f64>)> = values.collect();
-        self.start = Some(StartRun { path: path.display().to_string(), values: values.len() });
+        let names = model.events.iter().flat_map(|event| {
+            (0..event.quantity.members).map(|member| event.quantity.member_name(member))
+        });
+        let counts = names.zip(state.events.iter().map(|memory| memory.count)).collect();
+        let path = path.display().to_string();
+        self.start = Some(StartRun { path, values: values.len(), counts });
         self.given.splice(0..0, values);
         Ok(())
     }

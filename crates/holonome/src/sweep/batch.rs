@@ -12,7 +12,7 @@ use holonome_integrate::averages::{Averages, Mean};
 use holonome_integrate::ensemble::{
     self, End, LaneSample, LaneStart, LaneStates, LaneSystem, Parted, Stopped, Trajectories, gather,
 };
-use holonome_integrate::events::{EventLog, EventMemory};
+use holonome_integrate::events::{Action, Event, EventLog, EventMemory};
 use holonome_integrate::exact;
 use holonome_integrate::method::MethodTreatment;
 use holonome_integrate::observer::Observer;
@@ -49,27 +49,34 @@ pub(super) struct BatchResult {
     pub far: BTreeSet<u64>,
 }
 
-/// Number of trajectories that met an event, and the earliest time at which one did.
+/// Number of trajectories that met an event, and the earliest and the latest time at which one did.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct EventCount {
     pub count: u64,
     #[serde(with = "exact::number")]
     pub first: f64,
+    #[serde(default = "never", with = "exact::number")]
+    pub last: f64,
+}
+
+fn never() -> f64 {
+    f64::NEG_INFINITY
 }
 
 impl Default for EventCount {
     fn default() -> EventCount {
-        EventCount { count: 0, first: f64::INFINITY }
+        EventCount { count: 0, first: f64::INFINITY, last: never() }
     }
 }
 
 impl EventCount {
     fn add(&mut self, t: f64) {
-        self.join(EventCount { count: 1, first: t });
+        self.join(EventCount { count: 1, first: t, last: t });
     }
 
     fn join(&mut self, other: EventCount) {
-        *self = EventCount { count: self.count + other.count, first: self.first.min(other.first) };
+        self.count += other.count;
+        (self.first, self.last) = (self.first.min(other.first), self.last.max(other.last));
     }
 }
 
@@ -82,6 +89,9 @@ pub(super) struct EventCounts {
     pub singular: EventCount,
     /// Corrections larger than the error of a step explains.
     pub innovations: EventCount,
+    /// Trajectories that an event of the model ended, by the name of the event.
+    #[serde(default)]
+    pub ended: BTreeMap<String, EventCount>,
 }
 
 impl EventCounts {
@@ -91,6 +101,9 @@ impl EventCounts {
         }
         self.singular.join(other.singular);
         self.innovations.join(other.innovations);
+        for (name, &seen) in &other.ended {
+            self.ended.entry(name.clone()).or_default().join(seen);
+        }
     }
 }
 
@@ -301,6 +314,9 @@ impl<'a> Collector<'a> {
         match outcome.failure {
             Some(reason) => batch.failures.push((self.range.start + number as u64, reason)),
             None => {
+                if let Some(event) = ended_by(&self.simulation.trajectory.system, outcome.events) {
+                    batch.met.ended.entry(event).or_default().add(plan.clock(outcome.t));
+                }
                 for (drift, (&now, &max)) in
                     batch.drift.iter_mut().zip(outcome.deviations.iter().zip(outcome.largest))
                 {
@@ -477,6 +493,14 @@ fn events_of(model: &Model, log: &EventLog) -> Vec<[f64; 3]> {
         }
     }
     all
+}
+
+/// Name of the event that ends a trajectory with this log, without indices; `None` if none does.
+fn ended_by(system: &CompiledSystem, log: &EventLog) -> Option<String> {
+    let rules = system.events()?.rules();
+    let ends = |event: &Event| rules[event.rule].acts(event.number) == Some(Action::Stop);
+    let rule = &rules[log.iter().find(ends)?.rule];
+    rule.name.split('[').next().map(String::from)
 }
 
 /// A state followed by as many numbers as kernels may read: its multipliers, or zeros that nothing

@@ -122,6 +122,9 @@ pub struct SweepSummary {
     pub cost: RunCost,
     /// Number of trajectories that ended early.
     pub failed: u64,
+    /// Events that ended trajectories before.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ended: Vec<EndingEvent>,
     /// Labels of units by the names of arrays, `t` for the time; empty if the model names none.
     #[serde(skip_serializing_if = "UnitLabels::is_empty")]
     pub units: UnitLabels,
@@ -153,6 +156,19 @@ pub struct SweepSummary {
 
 fn is_zero(count: &u64) -> bool {
     *count == 0
+}
+
+/// An event that ended trajectories of an ensemble.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct EndingEvent {
+    /// Its name.
+    pub event: String,
+    /// Number of trajectories that it ended.
+    pub trajectories: u64,
+    /// Earliest time at which one ended.
+    pub first: f64,
+    /// Latest time at which one ended.
+    pub last: f64,
 }
 
 /// A trajectory that ended early.
@@ -881,6 +897,13 @@ impl Sweep {
             hamiltonian: simulation.problem.model.is_hamiltonian(),
         };
         let t = simulation.plan.clock(simulation.plan.t_end());
+        let ending = |(event, seen): (&String, &EventCount)| EndingEvent {
+            event: event.clone(),
+            trajectories: seen.count,
+            first: seen.first,
+            last: seen.last,
+        };
+        let ended: Vec<EndingEvent> = tally.met.ended.iter().map(ending).collect();
         let mut warnings = self.warnings();
         let mut lost = Vec::new();
         if reached > 0 {
@@ -896,6 +919,7 @@ impl Sweep {
             warnings.push(format!("{option}: {} trajectories: it {what}", tally.far));
         }
         if tally.failed > 0 {
+            let reached = reached - ended.iter().map(|event| event.trajectories).sum::<u64>();
             warnings.push(format!("{reached} of {} trajectories reached t = {t}", tally.done));
         }
         let failure = |(trajectory, message)| FailedTrajectory { trajectory, message };
@@ -911,6 +935,7 @@ impl Sweep {
             measures: self.measured(tally),
             cost: RunCost::new(&tally.cost, wall_seconds),
             failed: tally.failed,
+            ended,
             failures: tally.failures.iter().cloned().map(failure).collect(),
             missing: 0,
             warnings,
@@ -922,9 +947,10 @@ impl Sweep {
 }
 
 impl SweepSummary {
-    /// Number of trajectories that reached the end.
+    /// Number of trajectories that reached the end, neither failed nor ended by an event.
     pub fn reached(&self) -> u64 {
-        self.trajectories - self.failed
+        let ended: u64 = self.ended.iter().map(|event| event.trajectories).sum();
+        self.trajectories - self.failed - ended
     }
 }
 

@@ -188,7 +188,6 @@ impl Engine<'_> {
         (state.x, state.values) = (x, values);
         state.memory.fill(0.0);
         state.first_stage.known = false;
-        state.before_end = None;
         Ok(())
     }
 }
