@@ -137,7 +137,12 @@ impl Engine<'_> {
             (None, Some(watch)) => {
                 let kept = (MOST_NUMBERS / state.x.len().max(1)) as u64;
                 let watched = self.map.blocks().is_some_and(|blocks| blocks.watched() > 0);
-                if watched { watch.ahead(state.step) } else { LONGEST_BLOCK.min(kept).max(1) }
+                let at = (state.step, fixed.h);
+                if watched {
+                    watch.ahead(&state.events, at)
+                } else {
+                    LONGEST_BLOCK.min(kept).max(1)
+                }
             }
             (None, None) => LONGEST_BLOCK,
         };

@@ -195,19 +195,33 @@ impl<'a> Watch<'a> {
         passes
     }
 
-    /// Number of steps to make in a loop that looks at them, from step number `step` on: half of
-    /// those in which an event may lie, so that it is found by bisection.
-    pub(super) fn ahead(&self, step: u64) -> u64 {
+    /// Number of steps of the length `h` to make in a loop that looks at them, from step number
+    /// `step` on: half of those in which an event may lie, so that it is found by bisection, or half
+    /// of those after which a function would be zero at its rate.
+    pub(super) fn ahead(&self, memories: &[EventMemory], (step, h): (u64, f64)) -> u64 {
         match self.suspect.saturating_sub(step) {
+            0 if self.known => self.pace.min(self.steps_to_zero(memories, h) / 2).max(1),
             0 => self.pace,
             steps => steps.div_ceil(2),
         }
     }
 
+    /// Number of steps of the length `h` after which the first function would be zero at its rate.
+    fn steps_to_zero(&self, memories: &[EventMemory], h: f64) -> u64 {
+        let steps = |(rule, memory): (usize, &EventMemory)| {
+            let s = f64::from(memory.side);
+            let nearer = -s * self.start.rates[rule] * h;
+            if nearer > 0.0 { s * self.start.g[rule] / nearer } else { f64::INFINITY }
+        };
+        memories.iter().enumerate().map(steps).fold(f64::INFINITY, f64::min) as u64
+    }
+
     /// Learn whether a loop of `count` steps from step number `step` on found nothing.
     pub(super) fn learn(&mut self, (step, count): (u64, u64), passes: bool) {
         match passes {
-            true if step >= self.suspect => self.pace = (2 * self.pace).min(LONGEST_BLOCK),
+            true if step >= self.suspect => {
+                self.pace = (2 * count).clamp(FIRST_PACE, LONGEST_BLOCK)
+            }
             true => {}
             false => (self.suspect, self.pace) = (step + count, FIRST_PACE),
         }
