@@ -541,6 +541,8 @@ fn impacts_in_models_that_are_templated() {
             assert_near(p, &[0.0, 0.0], 1e-12, method);
         }
         assert_eq!(table(&found, "ground").t.len(), 400, "{method}");
+        // One search for all: a search has some ten parts of a step, of a dozen evaluations.
+        assert!(found.summary.cost.field < 400, "{method}: {:?}", found.summary.cost);
         for drift in &found.summary.drift {
             assert!(drift.max < 1e-10, "{method}: {drift:?}");
         }

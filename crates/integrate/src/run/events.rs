@@ -111,8 +111,15 @@ impl Engine<'_> {
                 watch.at_limit(self.part_end(whole, end), &self.x1);
                 seen = end;
             }
-            if seen < 1.0 && watch.crosses_later(&self.state.events[rule], rule, whole.h) {
-                continue;
+            if seen < 1.0 {
+                let memory = &self.state.events[rule];
+                if watch.crosses_later(memory, rule, whole.h) {
+                    continue;
+                }
+                if watch.crosses_at_limit(memory, rule, whole.h) {
+                    watch.crossed.push(Crossed { theta: seen, rule });
+                    continue;
+                }
             }
             let known = watch.crossed.len();
             parts += self.find_crossings(watch, whole, rule)?;

@@ -136,6 +136,15 @@ impl<'a> Watch<'a> {
         g > bend.rounding + self.blur * rate.abs() && (rate < 0.0 || bend.crosses(h))
     }
 
+    /// True if a function that crosses zero within the step does so at the limit, up to rounding.
+    pub(super) fn crosses_at_limit(&self, memory: &EventMemory, rule: usize, h: f64) -> bool {
+        let s = f64::from(memory.side);
+        let (g, rate) = (s * self.limit.g[rule], s * self.limit.rates[rule]);
+        let bend = Bend::of(memory, rule, (&self.start, &self.end));
+        let counts = self.events.rules()[rule].crossing.leaves(memory.side) && bend.crosses(h);
+        counts && bend.g[0] > bend.rounding && rate < 0.0 && g.abs() <= bend.rounding
+    }
+
     /// True if something happens to a function within a step of the length `h` from `start` to
     /// `end`: it may cross zero there, or it is undefined.
     pub(super) fn is_suspected(&self, memories: &[EventMemory], h: f64) -> bool {
