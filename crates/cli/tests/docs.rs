@@ -355,6 +355,12 @@ fn the_penalty_page_is_true() {
 
 /// The numbers of the table are those of the study.
 #[test]
+fn the_pages_for_newcomers_and_fields_are_true() {
+    check_page("docs/coming-from.md");
+    check_page("docs/lattices.md");
+}
+
+#[test]
 fn the_rolling_page_is_true() {
     check_page("docs/rolling.md");
     let study = Folder::new().run("reproduce nonholonomic-2020 --json").ok().json();

@@ -144,7 +144,7 @@ class MotionView {
       if (kind === 0) {
         const [a, b] = motion.sticks[k];
         pen.strokeStyle = ink.soft;
-        pen.lineWidth = Math.max(1, ball * 0.42);
+        pen.lineWidth = motion.balls || motion.bodies.length ? Math.max(1, ball * 0.42) : Math.max(0.6, Math.min(2, ball * 0.42)); // rods, or the lines of a net
         pen.beginPath(); pen.moveTo(seen[3 * a], seen[3 * a + 1]); pen.lineTo(seen[3 * b], seen[3 * b + 1]); pen.stroke();
       } else this.sphere(pen, seen[3 * k], seen[3 * k + 1], k, ball, colours, ink, many);
     }

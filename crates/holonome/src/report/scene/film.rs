@@ -121,7 +121,10 @@ impl Scene {
             self.add_frame(&rows, &mut motion);
         }
         if self.string {
-            stretch(&mut motion);
+            stretch(&mut motion, 1, self.points.len());
+        }
+        if let Some(columns) = self.grid {
+            stretch(&mut motion, 2, columns);
         }
         Ok(Some(motion))
     }
@@ -147,6 +150,10 @@ impl Scene {
                 Position::Numbers(place) if self.string => {
                     (at[0], at[1]) = (k as f64, rows.numbers(place)[0]);
                 }
+                Position::Numbers(place) if let Some(columns) = self.grid => {
+                    let (i, j) = (k / columns, k % columns);
+                    at = [i as f64, j as f64, rows.numbers(place)[0]];
+                }
                 Position::Numbers(place) => {
                     at[..place.count].copy_from_slice(rows.numbers(place));
                 }
@@ -167,14 +174,14 @@ impl Scene {
     }
 }
 
-/// Scale the heights of a string to a third of its length.
-fn stretch(motion: &mut Motion) {
-    let heights = || motion.positions.iter().skip(1).step_by(3).filter(|y| y.is_finite());
+/// Scale the heights along an axis to a third of a length.
+fn stretch(motion: &mut Motion, axis: usize, length: usize) {
+    let heights = || motion.positions.iter().skip(axis).step_by(3).filter(|y| y.is_finite());
     let largest = heights().fold(0.0f64, |a, y| a.max(y.abs()));
     if largest > 0.0 {
-        let scale = motion.moving as f64 / 6.0 / largest;
-        motion.positions.iter_mut().skip(1).step_by(3).for_each(|y| *y *= scale);
-        motion.note.push_str(" Heights are enlarged.");
+        let scale = length as f64 / 6.0 / largest;
+        motion.positions.iter_mut().skip(axis).step_by(3).for_each(|y| *y *= scale);
+        motion.note.push_str(" Heights are scaled to be seen.");
     }
 }
 

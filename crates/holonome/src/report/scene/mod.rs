@@ -70,6 +70,8 @@ pub(super) struct Scene {
     balls: usize,
     /// True for masses along a string: displacements, drawn beside each other.
     string: bool,
+    /// For heights over a grid, the number of its columns.
+    grid: Option<usize>,
     fixed: Vec<[f64; 3]>,
     sticks: Vec<[u32; 2]>,
     kinds: Vec<u8>,
@@ -328,6 +330,10 @@ impl Scene {
                 self.dimension = all.max(2);
                 self.note = format!("A point of the configuration space ({}).", names.join(", "));
             }
+            (4..=POINTS, [family]) if family.family.indices.len() == 2 => {
+                self.take_grid(family);
+                return true;
+            }
             (4..=POINTS, [family]) => {
                 let heights = (0..all).map(|k| Position::Numbers(place(family, k, 1)));
                 self.points = heights.collect();
@@ -341,6 +347,24 @@ impl Scene {
         }
         self.balls = self.points.len();
         true
+    }
+}
+
+impl Scene {
+    /// Takes the numbers at the sites of a grid as heights of a net.
+    fn take_grid(&mut self, family: &Variable) {
+        let sides: Vec<u32> =
+            family.family.bounds.iter().map(|(low, high)| (high - low + 1) as u32).collect();
+        let (rows, columns) = (sides[0], sides[1]);
+        let heights = (0..family.family.members()).map(|k| Position::Numbers(place(family, k, 1)));
+        self.points = heights.collect();
+        let at = |i: u32, j: u32| i * columns + j;
+        let along = (0..rows).flat_map(|i| (1..columns).map(move |j| [at(i, j - 1), at(i, j)]));
+        let across = (1..rows).flat_map(|i| (0..columns).map(move |j| [at(i - 1, j), at(i, j)]));
+        self.sticks = along.chain(across).collect();
+        (self.dimension, self.grid) = (3, Some(columns as usize));
+        self.note =
+            format!("{} as heights over its grid of {rows} by {columns}.", family.family.name);
     }
 }
 
@@ -585,6 +609,17 @@ mod tests {
         );
         assert_eq!(found.kinds[..3], [1, 0, 1], "the heavy ones first");
         assert_eq!(found.sticks, [[0, 1], [3, 4], [6, 7], [9, 10]]);
+    }
+
+    #[test]
+    fn numbers_over_a_grid_are_a_net() {
+        let net = scene(
+            "coordinate u[i in 1..3, j in 1..4] = i*j\nmomentum p of u\nhamiltonian sum(i in 1..3, j in 1..4 : p[i,j]^2)/2",
+        );
+        assert_eq!((net.points.len(), net.balls, net.grid, net.dimension), (12, 0, Some(4), 3));
+        // Three rows of three links, and two rows of four across them.
+        assert_eq!(net.sticks.len(), 17);
+        assert!(net.sticks.contains(&[0, 1]) && net.sticks.contains(&[4, 8]));
     }
 
     #[test]
