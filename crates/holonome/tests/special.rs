@@ -1,4 +1,4 @@
-//! Special functions in a motion: methods against independent numbers, sweeps, refusals.
+//! Special functions in a motion: methods against independent numbers, a period, refusals.
 
 #![allow(clippy::excessive_precision, reason = "the references are as they were computed")]
 
@@ -39,6 +39,19 @@ fn methods_meet_independent_numbers() {
         let slope = (at(0.04) / at(0.005)).log2() / 3.0;
         assert!((slope - order).abs() < 0.15, "{method}: {slope}");
     }
+    // A pendulum is back after 4 K(sin²(a/2)).
+    let pendulum: Problem = "
+        coordinate q = 1.5
+        momentum p of q
+        hamiltonian p^2/2 - cos(q)
+        observe period = 4*ellipk(sin(1.5/2)^2)
+        event back : p = 0 rising : stop"
+        .parse()
+        .unwrap();
+    let back =
+        run(pendulum, options("--until 20 --rtol 1e-13 --atol 1e-14 --method gauss16")).unwrap();
+    // Half of it later it rises through 0: 2 K by mpmath 1.3.
+    assert!((back.summary.t - 3.65043247106613).abs() < 1e-9, "{}", back.summary.t);
     let body: Problem = BODY.parse().unwrap();
     let refused = run(body, options("--until 10 --method taylor")).err().unwrap().to_string();
     assert!(refused.contains("`besselj` has none"), "{refused}");

@@ -226,6 +226,40 @@ fn no_turns_change_nothing() {
 }
 
 #[test]
+fn special_functions_are_called_with_the_same_bits() {
+    let mut g = Graph::new();
+    let x = g.state(0);
+    let one_order = g.constant(2.0);
+    let functions =
+        [Binary::BesselJ, Binary::EllipticK, Binary::EllipticE, Binary::Polygamma, Binary::GammaP];
+    let mut outputs: Vec<_> = functions.iter().map(|&op| g.binary(op, one_order, x)).collect();
+    outputs.extend([Unary::Gamma, Unary::LogGamma].map(|op| g.unary(op, x)));
+    // Straight-line code around a call, before and behind it.
+    let wave = g.unary(Unary::Sin, outputs[0]);
+    outputs.push(g.mul(wave, outputs[5]));
+    let tape = Tape::new(&g, &outputs, 1, 0);
+    for lanes in [1, 2, 4, 8, 9] {
+        let x: Vec<f64> = (0..lanes).map(|k| 0.1 + 0.09 * k as f64).collect();
+        let results: Vec<Vec<u64>> = backends()
+            .iter()
+            .map(|backend| {
+                let kernel = backend.compile(&tape, lanes).unwrap();
+                let mut work = vec![0.0; kernel.work_len()];
+                let mut out = vec![0.0; outputs.len() * lanes];
+                kernel.run(&kernel.bind(&[]), &vec![0.0; lanes], &x, &mut out, &mut work);
+                out.into_iter().map(f64::to_bits).collect()
+            })
+            .collect();
+        let direct =
+            functions.iter().flat_map(|op| x.iter().map(|&x| op.evaluate(2.0, x).to_bits()));
+        assert_eq!(results[0][..5 * lanes], direct.collect::<Vec<_>>());
+        for result in &results {
+            assert_eq!(result, &results[0]);
+        }
+    }
+}
+
+#[test]
 fn a_repair_repeats_the_whole_call() {
     use Instruction::*;
     // x ↦ −3, but exp x if x > −1; y counts the turns.
