@@ -31,7 +31,7 @@ class SharedOptions(TypedDict, total=False):
     every: float | str
     """Time between samples."""
     samples: int
-    """Number of samples, first and last included; 1001 by default, of equal steps at most one each."""
+    """Number of samples, first and last included; 1001 by default, or one per equal step."""
     at: Sequence[float]
     """Times of the samples, in the order of the run, in place of evenly spaced ones."""
     record: list[str]
