@@ -5,7 +5,7 @@ use super::{Axes, NUMBERS, sampled};
 use crate::error::Error;
 use crate::store::StoredRun;
 use holonome_figures::numbers::{count, number};
-use holonome_figures::{Axis, Chart, Curve, Panel, Preset, Samples, Style, Table};
+use holonome_figures::{Chart, Panel, Preset, Samples, Table};
 use std::collections::BTreeMap;
 
 /// Least number of events whose states are drawn.
@@ -89,26 +89,12 @@ pub(super) fn chart(run: &StoredRun, event: &str, axes: &Axes) -> Result<Chart, 
     };
     let samples = sampled::samples(run, name, NUMBERS)?;
     let of = Recorded::read(run, name.clone(), (&samples, NUMBERS))?;
-    let begin = of.presets.first().cloned().unwrap_or_default();
-    let x = axes.x.clone().unwrap_or(begin.x);
-    let y = if axes.y.is_empty() { vec![begin.y] } else { axes.y.clone() };
-    let values = |name: &str| {
-        let column = of.columns.iter().find(|(known, _)| known == name);
-        column.map(|(_, values)| values.clone()).ok_or_else(|| {
-            let known: Vec<&str> = of.columns.iter().map(|(known, _)| known.as_str()).collect();
-            Error::option(format!(
-                "events '{event}' have no column '{name}' that varies; they have {}",
-                known.join(", ")
-            ))
-        })
-    };
-    let over = values(&x)?;
-    let curve = |(colour, name): (usize, &String)| {
-        let (x, y) = (over.clone(), values(name)?);
-        Ok(Curve { name: name.clone(), colour, x, y, style: Style::Points, bounds: Vec::new() })
-    };
-    let curves = y.iter().enumerate().map(curve).collect::<Result<Vec<_>, Error>>()?;
-    Ok(Chart { x: Axis::linear(x), y: Axis::linear(y.join(", ")), curves, ..Chart::default() })
+    let begin = of.presets.first().cloned();
+    sampled::points(&of.columns, (axes, begin), |name, known| {
+        Error::option(format!(
+            "events '{event}' have no column '{name}' that varies; they have {known}"
+        ))
+    })
 }
 
 impl Recorded {

@@ -1,9 +1,10 @@
 //! Columns of a stored run, thinned without losing any extreme.
 
+use super::Axes;
 use crate::error::Error;
 use crate::recording::TIME;
 use crate::store::{ArrayLayout, RowReader, StoredRun};
-use holonome_figures::{Extremes, Samples};
+use holonome_figures::{Axis, Chart, Curve, Extremes, Preset, Samples, Style};
 
 /// Maximum number of columns of the arrays: more would make the page large and its lists long.
 const COLUMNS: usize = 24;
@@ -156,6 +157,32 @@ pub(super) fn samples(run: &StoredRun, name: &str, numbers: usize) -> Result<Sam
         joined: true,
         note: String::new(),
     })
+}
+
+/// Chart of columns as points over another, by default the columns of a choice. `missing` tells the
+/// error of a column that is not there, with the names of those that are.
+pub(super) fn points(
+    columns: &[(String, Vec<f64>)],
+    (axes, begin): (&Axes, Option<Preset>),
+    missing: impl Fn(&str, String) -> Error,
+) -> Result<Chart, Error> {
+    let begin = begin.unwrap_or_default();
+    let x = axes.x.clone().unwrap_or(begin.x);
+    let y = if axes.y.is_empty() { vec![begin.y] } else { axes.y.clone() };
+    let values = |name: &str| match columns.iter().find(|(known, _)| known == name) {
+        Some((_, values)) => Ok(values.clone()),
+        None => {
+            let known: Vec<&str> = columns.iter().map(|(known, _)| known.as_str()).collect();
+            Err(missing(name, known.join(", ")))
+        }
+    };
+    let over = values(&x)?;
+    let curve = |(colour, name): (usize, &String)| {
+        let (x, y) = (over.clone(), values(name)?);
+        Ok(Curve { name: name.clone(), colour, x, y, style: Style::Points, bounds: Vec::new() })
+    };
+    let curves = y.iter().enumerate().map(curve).collect::<Result<Vec<_>, Error>>()?;
+    Ok(Chart { x: Axis::linear(x), y: Axis::linear(y.join(", ")), curves, ..Chart::default() })
 }
 
 /// A single number of each sample, as times and values, thinned to about `points` of them.

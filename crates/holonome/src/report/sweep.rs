@@ -172,28 +172,11 @@ pub(super) fn chart(run: &StoredRun, axes: &Axes) -> Result<Chart, Error> {
     let columns = read(run)?;
     let first = run.trajectories().map_or(0, |range| range.start);
     let samples = thinned(&columns, first, DOTS * (columns.len() + 1));
-    let begin = presets(run, &columns).into_iter().next().unwrap_or_default();
-    let x = axes.x.clone().unwrap_or(begin.x);
-    let y = if axes.y.is_empty() { vec![begin.y] } else { axes.y.clone() };
-    let values = |name: &str| match samples.columns.iter().find(|(known, _)| known == name) {
-        Some((_, values)) => Ok(values.clone()),
-        None => {
-            let known: Vec<&str> =
-                samples.columns.iter().map(|(known, _)| known.as_str()).collect();
-            Err(Error::option(format!(
-                "{} has no column '{name}'; it has {}",
-                run.path().display(),
-                known.join(", ")
-            )))
-        }
-    };
-    let over = values(&x)?;
-    let curve = |(colour, name): (usize, &String)| {
-        let (x, y) = (over.clone(), values(name)?);
-        Ok(Curve { name: name.clone(), colour, x, y, style: Style::Points, bounds: Vec::new() })
-    };
-    let curves = y.iter().enumerate().map(curve).collect::<Result<Vec<_>, Error>>()?;
-    Ok(Chart { x: Axis::linear(x), y: Axis::linear(y.join(", ")), curves, ..Chart::default() })
+    let begin = presets(run, &columns).into_iter().next();
+    sampled::points(&samples.columns, (axes, begin), |name, known| {
+        let path = run.path().display();
+        Error::option(format!("{path} has no column '{name}'; it has {known}"))
+    })
 }
 
 /// Names of the varied quantities.
