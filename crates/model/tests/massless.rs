@@ -135,3 +135,25 @@ fn formulas_keep_their_meaning() {
     assert_eq!(value("own"), [-0.8, 0.4]);
     assert!(near(&value("both"), &[0.0, 0.1]), "{:?}", value("both"));
 }
+
+#[test]
+fn constraints_determine_links_without_mass() {
+    let text = "
+        parameter m = 0
+        coordinate a : R^2 = (0.6, -0.8)
+        coordinate b : R^2 = (1.6, -0.8)
+        lagrangian m*dot(a', a')/2 + dot(b', b')/2 - 9.81*(m*a.y + b.y)
+        constraint one : dot(a, a) = 1
+        constraint two : dot(b - a, b - a) = 1
+        ";
+    let link = model(text);
+    assert!(link.massless.is_none());
+    // As if the terms with the mass did not stand there.
+    let without = text.replace("m*dot(a', a')/2 + ", "").replace("m*a.y + ", "");
+    let without = model(&without.replace("parameter m = 0\n", ""));
+    assert_eq!(link.constraints.len(), 4);
+    assert_eq!(field(&link, &link.initial), field(&without, &without.initial));
+    // The same body with no tie is a test body.
+    let free = text.lines().filter(|line| !line.contains("two")).collect::<Vec<_>>().join("\n");
+    assert_eq!(model(&free).massless.unwrap().positions, [true, true, false, false]);
+}

@@ -93,10 +93,11 @@ impl TestBodies {
         TestBodies::new(degrees, &moved_by_nothing(h, degrees, values, over), name)
     }
 
-    /// The bodies of a Lagrangian that stand only in terms that vanish with a parameter that is 0;
-    /// `None` if there are none. Velocities stand in the places of the momenta.
+    /// The bodies of a Lagrangian that stand only in terms that vanish with a parameter that is 0,
+    /// and that no constraint ties to others: these determine where a link without mass is. `None`
+    /// if there are none. Velocities stand in the places of the momenta.
     pub fn of_lagrangian(
-        l: &Functional,
+        (l, constraints): (&Functional, &[&Functional]),
         degrees: usize,
         (values, name): (&[f64], &dyn Fn(usize) -> String),
     ) -> Option<TestBodies> {
@@ -113,7 +114,14 @@ impl TestBodies {
         let mut moved = moved_by_nothing(l, degrees, values, vanishing);
         loop {
             let found = TestBodies::new(degrees, &moved, name)?;
-            let held = found.held(l);
+            let mut held = found.held(l);
+            for constraint in constraints {
+                let ties = found.ties(constraint);
+                let tied = (0..ties.len()).filter(|&output| ties[output]);
+                let read = tied.flat_map(|output| constraint.reads(output));
+                let own = read.filter(|&component| found.owns(component));
+                held.extend(own.map(|component| component as usize % degrees));
+            }
             if held.is_empty() {
                 return Some(found);
             }
@@ -285,6 +293,17 @@ impl TestBodies {
         limit.unwrap_or_else(|_: Diagnostic| functional.clone())
     }
 
+    /// True for each output that reads test bodies and others.
+    fn ties(&self, functional: &Functional) -> Vec<bool> {
+        let own =
+            functional.reads_marked(|source, entry| source == Source::State && self.owns(entry));
+        let others = functional.reads_marked(|source, entry| {
+            let moves = (entry as usize) < 2 * self.degrees;
+            source == Source::State && moves && !self.owns(entry)
+        });
+        own.iter().zip(&others).map(|(&own, &others)| own && others).collect()
+    }
+
     /// Refuses a condition that ties test bodies to others.
     ///
     /// # Errors
@@ -294,16 +313,12 @@ impl TestBodies {
         functional: &Functional,
         (what, span): (&str, Span),
     ) -> Result<(), Diagnostic> {
-        let own =
-            functional.reads_marked(|source, entry| source == Source::State && self.owns(entry));
-        let others = functional.reads_marked(|source, entry| {
-            let moves = (entry as usize) < 2 * self.degrees;
-            source == Source::State && moves && !self.owns(entry)
-        });
-        if own.iter().zip(&others).any(|(&own, &others)| own && others) {
+        if self.ties(functional).contains(&true) {
             let message =
                 format!("{what} ties a body without mass to others, as {} is 0", self.name);
-            return Err(Diagnostic::error(message, span, "moves both").help(REMEDY));
+            return Err(Diagnostic::error(message, span, "moves both").help(
+                "write a Lagrangian, in which constraints determine links without mass, or give it a mass that is small beside the others",
+            ));
         }
         Ok(())
     }

@@ -174,7 +174,9 @@ impl Elaborator<'_> {
             false => Some(poisson::poisson(&places, formulas, numbers, &mut lowering)),
         };
         let (mut dynamics, mut legendre) = match (&formulas.hamiltonian, self.lagrangian()) {
-            (Some(l), Some(_)) => lagrangian::dynamics(l, &places, numbers, &mut lowering),
+            (Some(l), Some(_)) => {
+                lagrangian::dynamics((l, formulas), &places, numbers, &mut lowering)
+            }
             _ => (dynamics(&places, formulas, poisson.as_ref(), &mut lowering), None),
         };
         let massless = dynamics.as_mut().and_then(|dynamics| {

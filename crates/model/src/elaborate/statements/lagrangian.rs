@@ -125,19 +125,20 @@ impl Elaborator<'_> {
 /// The motion by a Lagrangian, and all else that follows from it; without H, which is a part of the
 /// motion.
 pub(super) fn dynamics(
-    l: &Ex,
+    (l, formulas): (&Ex, &CheckedFormulas),
     places: &ModelLayout,
     numbers: (&[f64], &[f64]),
     lowering: &mut FormulaLowering,
 ) -> (Option<Dynamics>, Option<Legendre>) {
-    let Some(mut legendre) = legendre(l, places, numbers, lowering) else { return (None, None) };
+    let legendre = legendre((l, formulas), places, numbers, lowering);
+    let Some(mut legendre) = legendre else { return (None, None) };
     let hamiltonian = std::mem::take(&mut legendre.hamiltonian);
     (Some(Dynamics::Hamiltonian(hamiltonian, l.span)), Some(legendre))
 }
 
 /// The Legendre transform of a Lagrangian; `None` if there is none.
 fn legendre(
-    l: &Ex,
+    (l, formulas): (&Ex, &CheckedFormulas),
     places: &ModelLayout,
     (initial, parameters): (&[f64], &[f64]),
     lowering: &mut FormulaLowering,
@@ -149,7 +150,15 @@ fn legendre(
     // H divides by the masses of test bodies, whatever they are.
     let mut parameters = parameters.to_vec();
     let name = |place| places.parameter_name(place);
-    let found = TestBodies::of_lagrangian(&functional, places.degrees, (&parameters, &name));
+    let constraints = match parameters.contains(&0.0) {
+        true => lowering.without_findings(|lowering| {
+            lowering.quantities(Purpose::Other, formulas.constraints.iter()).unwrap_or_default()
+        }),
+        false => Vec::new(),
+    };
+    let constraints: Vec<_> = constraints.iter().map(|constraint| &constraint.functional).collect();
+    let numbers = (&parameters[..], &name as &dyn Fn(usize) -> String);
+    let found = TestBodies::of_lagrangian((&functional, &constraints), places.degrees, numbers);
     if let Some(bodies) = found {
         bodies.masses().for_each(|place| parameters[place] = 1.0);
     }

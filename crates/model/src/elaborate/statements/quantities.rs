@@ -47,6 +47,15 @@ impl FormulaLowering<'_> {
         self.lower(purpose, set, e, &mut Vec::new())
     }
 
+    /// Does something whose findings come again later.
+    pub(super) fn without_findings<T>(&mut self, act: impl FnOnce(&mut Self) -> T) -> T {
+        let (findings, cutoffs) = (self.findings.len(), self.cutoffs.len());
+        let result = act(self);
+        self.findings.truncate(findings);
+        self.cutoffs.truncate(cutoffs);
+        result
+    }
+
     /// Lowers a formula without indices.
     pub(super) fn lower_single(&mut self, purpose: Purpose, e: &Ex) -> Option<Functional> {
         Some(self.lower_fixed(purpose, &IndexSet::default(), e)?.functional)
