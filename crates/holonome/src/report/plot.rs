@@ -7,6 +7,7 @@ use super::sampling::Rates;
 use super::scene::Scene;
 use super::{Axes, Stored, events, lattice, sweep};
 use crate::error::Error;
+use crate::problem::Problem;
 use crate::simulation::stored_problem;
 use crate::store::{StoreError, StoredRun};
 use crate::summary::StoredSummary;
@@ -142,7 +143,8 @@ fn of_runs(runs: &[&StoredRun], axes: &Axes) -> Result<Vec<Chart>, Error> {
 
 /// Charts of chosen columns, those of one size in one chart.
 fn of_chosen(runs: &[&StoredRun], names: &[String], axes: &Axes) -> Result<Vec<Chart>, Error> {
-    let joined = runs.iter().map(|run| joined(run)).collect::<Result<Vec<_>, Error>>()?;
+    let joined = runs.iter().map(|run| joined(run, problem(run).as_ref()));
+    let joined = joined.collect::<Result<Vec<_>, Error>>()?;
     let [run, ..] = runs else { return Ok(Vec::new()) };
     let wanted = axes.y.iter().map(|name| expanded(run, name));
     let wanted: Vec<String> = wanted.collect::<Result<Vec<_>, _>>()?.concat();
@@ -195,10 +197,15 @@ fn expanded(run: &StoredRun, name: &str) -> Result<Vec<String>, Error> {
     Ok(if all.is_empty() { vec![name.to_string()] } else { all })
 }
 
-/// True if the samples of a run follow its motion; `None` if its model does not tell.
-fn joined(run: &StoredRun) -> Result<Option<bool>, Error> {
-    let Ok(problem) = stored_problem(run.path(), run.attributes()) else { return Ok(None) };
-    let rates = Rates::new(run, &problem)?;
+/// The model of a run, if it can be read again.
+fn problem(run: &StoredRun) -> Option<Problem> {
+    stored_problem(run.path(), run.attributes()).ok()
+}
+
+/// True if the samples of a run of a problem follow its motion; `None` if the model does not tell.
+fn joined(run: &StoredRun, problem: Option<&Problem>) -> Result<Option<bool>, Error> {
+    let Some(problem) = problem else { return Ok(None) };
+    let rates = Rates::new(run, problem)?;
     rates.map(|mut rates| Ok(rates.sampling(1)?.follows())).transpose()
 }
 
@@ -350,7 +357,8 @@ fn motion(run: &StoredRun) -> Result<Option<Chart>, Error> {
     if let Some(chart) = lattice::maps(run, &label, MAP)?.into_iter().next() {
         return Ok(Some(chart));
     }
-    let scene = stored_problem(run.path(), run.attributes()).ok().and_then(|of| Scene::of(&of));
+    let problem = problem(run);
+    let scene = problem.as_ref().and_then(Scene::of);
     let arrays = run.arrays();
     let of_role = |role: &str| -> Result<Vec<String>, Error> {
         let arrays = arrays.iter().filter(|array| array.has_role(role));
@@ -405,7 +413,7 @@ fn motion(run: &StoredRun) -> Result<Option<Chart>, Error> {
         // The only curve in its panel, named by the axes.
         only.name.clear();
     }
-    if let Some(style) = style(joined(run)?) {
+    if let Some(style) = style(joined(run, problem.as_ref())?) {
         chart.curves.iter_mut().for_each(|curve| curve.style = style);
     }
     Ok(Some(chart))
