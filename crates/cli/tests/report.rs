@@ -187,6 +187,31 @@ fn a_run_moves_in_a_browser() {
 }
 
 #[test]
+fn what_a_model_draws_is_painted() {
+    let Some(chromium) = chromium() else { return };
+    let folder = Folder::new();
+    let model = "coordinate q : R^3 = (1, 0, 0)
+momentum p of q = (0, 1, 0.5)
+hamiltonian dot(p, p)/2 + dot(q, q)/2
+draw sphere(q, 0.1) label \"ball\" colour q.x
+draw line((0, 0, 0), q)
+draw polyline(k in 0..9 : k*q/9) colour \"teal\"
+draw box((cos(t), 0, 0, sin(t)), -q, (0.2, 0.3, 0.4)) colour \"tan\"
+draw cylinder((0, 0, -1), (0, 0, -0.8), 0.3)
+draw arrow(q, q'/2)
+draw surface(u, v in 0..2*pi : (u*cos(v), u*sin(v), u^2 - 1))
+draw trail(q) colour \"#a03\"
+";
+    fs::write(folder.path("drawn.holo"), model).unwrap();
+    folder.run("run drawn.holo --until 6 --out drawn --report").ok();
+    let page = fs::read_to_string(folder.path("drawn/report.html")).unwrap();
+    for form in ["sphere", "polyline", "box", "cylinder", "arrow", "surface", "trail"] {
+        assert!(page.contains(&format!("\"form\":\"{form}\"")), "{form}");
+    }
+    check(&shown(&chromium, &folder, "drawn/report.html", 1280), 3, 1);
+}
+
+#[test]
 fn events_are_points_of_a_section() {
     let Some(chromium) = chromium() else { return };
     let folder = Folder::new();

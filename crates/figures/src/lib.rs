@@ -15,5 +15,5 @@ pub mod text;
 pub use chart::{Axis, Chart, Curve, Level, Map, Style};
 pub use decimation::Extremes;
 pub use figure::{Figure, Format};
-pub use motion::{Body, Motion};
+pub use motion::{Body, Drawn, DrawnNumbers, Motion};
 pub use page::{Page, Panel, Preset, Samples, Section, Table};

@@ -26,6 +26,9 @@ pub struct Motion {
     pub kinds: Vec<u8>,
     /// Rigid bodies.
     pub bodies: Vec<Body>,
+    /// What the model draws.
+    #[serde(skip)]
+    pub drawn: Vec<Drawn>,
     /// True if frames are unrelated states of a motion, between which nothing is drawn.
     pub stroboscopic: bool,
     /// Times of the frames, ascending.
@@ -48,4 +51,44 @@ pub struct Body {
     pub place: [f64; 3],
     /// Half its sides.
     pub half: [f64; 3],
+}
+
+/// Forms that a model draws, one for each member of a family.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Drawn {
+    /// Name of the form: line, polyline, sphere, box, cylinder, arrow, surface or trail.
+    pub form: &'static str,
+    /// Number of points of each member: of a surface a square of them.
+    pub points: Vec<u32>,
+    /// Colour as CSS names it; `None` if the page chooses.
+    pub colour: Option<String>,
+    /// A label for each member; empty if there are none.
+    pub labels: Vec<String>,
+    /// Numbers of the form's arguments, member after member.
+    #[serde(skip)]
+    pub arguments: Vec<DrawnNumbers>,
+    /// Numbers that a scale of colours shows, one for each member, if there are any.
+    #[serde(skip)]
+    pub shades: Option<DrawnNumbers>,
+}
+
+/// Numbers in every frame.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DrawnNumbers {
+    /// Number of them in a frame.
+    pub width: usize,
+    /// The numbers, frame after frame.
+    pub values: Vec<f64>,
+}
+
+impl DrawnNumbers {
+    /// Keeps one frame if all are alike.
+    pub fn settle(&mut self) {
+        let Some((first, rest)) = self.values.split_at_checked(self.width) else { return };
+        let alike =
+            |frame: &[f64]| frame.iter().zip(first).all(|(a, b)| a.to_bits() == b.to_bits());
+        if self.width > 0 && rest.chunks(self.width).all(alike) {
+            self.values.truncate(self.width);
+        }
+    }
 }

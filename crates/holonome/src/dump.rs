@@ -54,6 +54,12 @@ pub fn model(model: &Model) -> String {
             functional(w, &format!("{word} {}", quantity(q)), &q.functional);
         }
     }
+    for drawing in &model.drawings {
+        let name = drawing.form.row().name;
+        for argument in drawing.quantities() {
+            functional(w, &format!("draw {name}, {}", quantity(argument)), &argument.functional);
+        }
+    }
     for measure in &model.measures {
         functional(
             w,

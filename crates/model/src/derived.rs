@@ -1,6 +1,6 @@
 //! A model with everything that is derived of it, each part once and on demand.
 
-use crate::elaborate::model::Model;
+use crate::elaborate::model::{Model, Quantity};
 use crate::rows::RowProgram;
 use crate::templated::{Differentiated, RowField, RowMechanics};
 use crate::treatment::classes::structure;
@@ -48,14 +48,24 @@ impl Derived {
         Derived { model: Arc::new(model), parts: Arc::default() }
     }
 
-    /// The model without its observables and measures, of which nothing is derived. All derived
-    /// parts are shared.
+    /// The model without its observables, measures and pictures, of which nothing is derived. All
+    /// derived parts are shared.
     pub fn without_observables(&self) -> Derived {
-        if self.model.observed().next().is_none() {
-            return self.clone();
+        match self.model.observed().next() {
+            Some(_) => self.observing(Vec::new()),
+            None => self.clone(),
         }
-        let model =
-            Model { observables: Vec::new(), measures: Vec::new(), ..Model::clone(&self.model) };
+    }
+
+    /// The model with these observables in place of its own, its measures and its pictures. All
+    /// derived parts are shared.
+    pub fn observing(&self, observables: Vec<Quantity>) -> Derived {
+        let model = Model {
+            observables,
+            measures: Vec::new(),
+            drawings: Vec::new(),
+            ..Model::clone(&self.model)
+        };
         Derived { model: Arc::new(model), parts: Arc::clone(&self.parts) }
     }
 

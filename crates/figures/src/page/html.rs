@@ -3,15 +3,16 @@
 use super::blob::{self, Blob, Stored, StoredPlaces};
 use super::{Page, Panel, Preset, Samples, Section, Table};
 use crate::chart::{Chart, Curve, Map};
-use crate::motion::Motion;
+use crate::motion::{Drawn, DrawnNumbers, Motion};
 use crate::text::visible;
 use serde::Serialize;
 
 const TEMPLATE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
-const SCRIPTS: [&str; 4] = [
+const SCRIPTS: [&str; 5] = [
     include_str!("data.js"),
     include_str!("charts.js"),
+    include_str!("forms.js"),
     include_str!("motion.js"),
     include_str!("page.js"),
 ];
@@ -123,6 +124,22 @@ struct ShownMotion<'p> {
     times: Stored,
     positions: StoredPlaces,
     rotations: StoredPlaces,
+    drawn: Vec<ShownForm<'p>>,
+}
+
+#[derive(Serialize)]
+struct ShownForm<'p> {
+    #[serde(flatten)]
+    drawn: &'p Drawn,
+    arguments: Vec<ShownNumbers>,
+    shades: Option<ShownNumbers>,
+}
+
+/// Numbers of a frame, or of every frame.
+#[derive(Serialize)]
+struct ShownNumbers {
+    width: usize,
+    values: StoredPlaces,
 }
 
 impl Blob {
@@ -145,10 +162,20 @@ impl Blob {
                 times: self.exact(&motion.times),
                 positions: self.places(&motion.positions),
                 rotations: self.places(&motion.rotations),
+                drawn: motion.drawn.iter().map(|drawn| self.form(drawn)).collect(),
             }),
             Panel::Table(table) => ShownPanel::Table(table),
             Panel::Text { title, text } => ShownPanel::Text { title, text },
         }
+    }
+
+    fn form<'p>(&mut self, drawn: &'p Drawn) -> ShownForm<'p> {
+        let mut shown = |numbers: &DrawnNumbers| ShownNumbers {
+            width: numbers.width,
+            values: self.places(&numbers.values),
+        };
+        let arguments = drawn.arguments.iter().map(&mut shown).collect();
+        ShownForm { drawn, arguments, shades: drawn.shades.as_ref().map(shown) }
     }
 
     fn samples<'p>(&mut self, samples: &'p Samples) -> ShownSamples<'p> {

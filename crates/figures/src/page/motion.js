@@ -17,8 +17,8 @@ const AXES = 1.55;
 // The motion on a canvas: points, sticks and rigid bodies, seen from a place that can be turned.
 
 class MotionView {
-  constructor(canvas, motion, colours) {
-    Object.assign(this, { canvas, motion, first: colours, turn: -0.9, tilt: 0.35, zoom: 1, shift: [0, 0], t: motion.times[0], trail: true });
+  constructor(canvas, motion, forms, colours) {
+    Object.assign(this, { canvas, motion, forms, first: colours, turn: -0.9, tilt: 0.35, zoom: 1, shift: [0, 0], t: motion.times[0], trail: true });
     this.points = motion.moving + motion.fixed.length;
     this.measure();
     this.listen();
@@ -32,6 +32,7 @@ class MotionView {
     const take = (x, axis) => { if (Number.isFinite(x)) { low[axis] = Math.min(low[axis], x); high[axis] = Math.max(high[axis], x); } };
     positions.forEach((x, k) => take(x, k % 3));
     fixed.forEach((point) => point.forEach(take));
+    this.forms.measure(take);
     if (!(low[0] <= high[0]) && !bodies.length) { low.fill(-1); high.fill(1); }
     this.middle = low.map((x, k) => (x + high[k]) / 2);
     this.sides = low.map((x, k) => high[k] - x);
@@ -122,7 +123,7 @@ class MotionView {
     pen.clearRect(0, 0, width, height);
     const ink = { soft: colour("--soft"), line: colour("--line"), ink: colour("--ink"), card: colour("--card"), grid: colour("--grid") };
     const colours = Array.from({ length: COLOURS }, (_, k) => curveColour(this.first + k));
-    const { see, size } = this.camera(width, height), [frame, between] = locate(motion.times, this.t);
+    const camera = this.camera(width, height), { see, size } = camera, [frame, between] = locate(motion.times, this.t);
     // Between unrelated states there is nothing to be seen.
     const share = motion.stroboscopic ? 0 : between;
     this.ground(pen, see, ink);
@@ -134,14 +135,15 @@ class MotionView {
     }
     const ball = this.ball(width, height, size);
     // Far things first.
-    const order = [], many = this.points > 600;
+    const many = this.points > 600, order = this.forms.pieces(frame, share, camera, colours, ink).map(([depth, paint]) => [depth, 2, paint]);
     motion.sticks.forEach(([a, b], k) => order.push([Math.min(seen[3 * a + 2], seen[3 * b + 2]) - 1e-6, 0, k]));
     for (let k = 0; k < this.points; k++) if (k < motion.balls || k >= motion.moving) order.push([seen[3 * k + 2], 1, k]);
     if (!(many && motion.dimension === 2)) order.sort((a, b) => a[0] - b[0] || a[1] - b[1]);
     pen.lineCap = "round";
     if (motion.string) this.string(pen, seen, ink);
     for (const [, kind, k] of order) {
-      if (kind === 0) {
+      if (kind === 2) k(pen);
+      else if (kind === 0) {
         const [a, b] = motion.sticks[k];
         pen.strokeStyle = ink.soft;
         pen.lineWidth = motion.balls || motion.bodies.length ? Math.max(1, ball * 0.42) : Math.max(0.6, Math.min(2, ball * 0.42)); // rods, or the lines of a net
@@ -169,17 +171,10 @@ class MotionView {
     if (!Number.isFinite(x)) return;
     const fixed = k >= this.motion.moving;
     const kind = this.motion.kinds.length ? this.motion.kinds[k] : this.motion.moving <= COLOURS ? k : 0;
-    const paint = fixed ? ink.soft : colours[kind % COLOURS], radius = fixed ? ball * 0.62 : this.motion.kinds.length && kind ? ball * 0.72 : ball;
-    pen.beginPath();
-    if (fixed) { pen.rect(x - radius, y - radius, 2 * radius, 2 * radius); pen.fillStyle = paint; pen.fill(); return; }
-    pen.arc(x, y, radius, 0, 7);
-    pen.fillStyle = paint;
-    pen.fill();
-    if (many || radius < 3) return;
-    const light = pen.createRadialGradient(x - radius * 0.4, y - radius * 0.4, radius * 0.1, x, y, radius);
-    light.addColorStop(0, "rgba(255,255,255,0.65)"); light.addColorStop(0.5, "rgba(255,255,255,0.05)"); light.addColorStop(1, "rgba(0,0,0,0.28)");
-    pen.fillStyle = light;
-    pen.fill();
+    const paint = fixed ? ink.soft : colours[kind % COLOURS];
+    const radius = fixed ? ball * 0.62 : this.motion.kinds.length && kind ? ball * 0.72 : ball;
+    if (fixed) { pen.fillStyle = paint; pen.fillRect(x - radius, y - radius, 2 * radius, 2 * radius); return; }
+    if (many) { pen.beginPath(); pen.arc(x, y, radius, 0, 7); pen.fillStyle = paint; pen.fill(); } else ballOf(pen, x, y, radius, paint);
   }
 
   string(pen, seen, ink) {
@@ -198,7 +193,7 @@ class MotionView {
       line([-far, 0, 0], [far, 0, 0]); line([0, -far, 0], [0, far, 0]);
       return;
     }
-    const base = this.motion.moving ? this.low[2] - 0.04 * radius : -radius * 0.9;
+    const base = this.motion.moving || this.forms.all.length ? this.low[2] - 0.04 * radius : -radius * 0.9;
     const [cx, cy] = middle;
     for (let k = -4; k <= 4; k++) { const s = (k / 4) * r; line([cx + s, cy - r, base], [cx + s, cy + r, base]); line([cx - r, cy + s, base], [cx + r, cy + s, base]); }
     const corner = [cx - r, cy - r, base], length = 0.28 * r;
@@ -211,11 +206,11 @@ class MotionView {
 
   // Trails of the points: of all if there are few, otherwise of the last one.
   trails(pen, see, frame, colours) {
-    const { motion } = this, all = this.trailing();
+    const { motion } = this, all = this.tracks(colours);
     const length = Math.min(frame, 500), fine = 4, place = [0, 0, 0];
-    if (motion.stroboscopic) { for (const k of all) this.traces(pen, see, k, frame, colours); return; }
-    for (const k of all) {
-      pen.strokeStyle = this.paint(k, colours);
+    if (motion.stroboscopic) { for (const track of all) this.traces(pen, see, track, frame); return; }
+    for (const track of all) {
+      pen.strokeStyle = track.paint;
       pen.lineWidth = 1.6;
       const pieces = 24;
       for (let piece = 0; piece < pieces; piece++) {
@@ -223,7 +218,7 @@ class MotionView {
         if (to <= from) continue;
         pen.globalAlpha = 0.06 + (0.7 * (piece + 1)) / pieces;
         pen.beginPath();
-        for (let f = from; f <= to; f += 1 / fine) { this.point(k, Math.floor(f), f - Math.floor(f), place); const p = see(place[0], place[1], place[2]); pen[f === from ? "moveTo" : "lineTo"](p[0], p[1]); }
+        for (let f = from; f <= to; f += 1 / fine) { track.at(Math.floor(f), f - Math.floor(f), place); const p = see(place[0], place[1], place[2]); pen[f === from ? "moveTo" : "lineTo"](p[0], p[1]); }
         pen.stroke();
       }
       pen.globalAlpha = 1;
@@ -242,10 +237,12 @@ class MotionView {
     }
   }
 
-  // Numbers of the points that leave trails: all if they are few, otherwise the last one.
-  trailing() {
+  // What leaves trails: the points if they are few, otherwise the last one; and what the model says.
+  tracks(colours) {
     const { balls, kinds, string } = this.motion;
-    return balls <= 6 ? [...Array(balls).keys()] : balls <= 400 && !kinds.length && !string ? [balls - 1] : [];
+    const points = balls <= 6 ? [...Array(balls).keys()] : balls <= 400 && !kinds.length && !string ? [balls - 1] : [];
+    const track = (k) => ({ at: (frame, share, out) => this.point(k, frame, share, out), paint: this.paint(k, colours) });
+    return [...points.map(track), ...this.forms.tracks(colours)];
   }
 
   paint(k, colours) { return colours[(this.motion.kinds.length ? this.motion.kinds[k] : this.motion.moving <= COLOURS ? k : 1) % COLOURS]; }
@@ -255,12 +252,12 @@ class MotionView {
     const { motion } = this, frames = motion.times.length, place = [0, 0, 0], fine = motion.stroboscopic ? 1 : Math.max(1, Math.min(4, Math.floor(4000 / frames)));
     pen.globalAlpha = 0.22;
     pen.lineWidth = 1;
-    for (const k of this.trailing()) {
-      pen.strokeStyle = pen.fillStyle = this.paint(k, colours);
+    for (const track of this.tracks(colours)) {
+      pen.strokeStyle = pen.fillStyle = track.paint;
       pen.beginPath();
       for (let j = 0; j <= (frames - 1) * fine; j++) {
         const f = j / fine;
-        this.point(k, Math.floor(f), f - Math.floor(f), place);
+        track.at(Math.floor(f), f - Math.floor(f), place);
         const p = see(place[0], place[1], place[2]);
         if (motion.stroboscopic) pen.fillRect(p[0] - 1, p[1] - 1, 2, 2); else pen[j ? "lineTo" : "moveTo"](p[0], p[1]);
       }
@@ -270,11 +267,11 @@ class MotionView {
   }
 
   // The last states of a point that are not joined.
-  traces(pen, see, k, frame, colours) {
-    const { motion } = this, from = Math.max(0, frame - 1500), place = [0, 0, 0];
-    pen.fillStyle = this.paint(k, colours);
+  traces(pen, see, track, frame) {
+    const from = Math.max(0, frame - 1500), place = [0, 0, 0];
+    pen.fillStyle = track.paint;
     pen.globalAlpha = 0.6;
-    for (let f = from; f <= frame; f++) { this.point(k, f, 0, place); const p = see(place[0], place[1], place[2]); pen.fillRect(p[0] - 1, p[1] - 1, 2, 2); }
+    for (let f = from; f <= frame; f++) { track.at(f, 0, place); const p = see(place[0], place[1], place[2]); pen.fillRect(p[0] - 1, p[1] - 1, 2, 2); }
     pen.globalAlpha = 1;
   }
 

@@ -100,12 +100,12 @@ function crossings(run, t, column, value, others) {
 
 function motionPanel(motion, buffer, colours) {
   for (const name of ["times", "positions", "rotations"]) motion[name] = numbers(buffer, motion[name]);
-  const space = motion.dimension === 3;
+  const forms = new Forms(motion, buffer), space = motion.dimension === 3;
   const help = space ? "Drag to turn, wheel to zoom, double-click for the first view; arrows, + and − with the keyboard." : "Drag to move, wheel to zoom, double-click for the first view; arrows, + and − with the keyboard.";
   const canvas = element("canvas", { tabindex: "0", role: "img", "aria-label": `${motion.note} ${help}`, title: help });
   const made = panel(motion.name || "Motion");
   made.append(element("div", { class: "stage" }, canvas), element("p", { class: "note", text: motion.note }));
-  return { made, start: () => { const view = new MotionView(canvas, motion, colours); motions.push(view); } };
+  return { made, start: () => { const view = new MotionView(canvas, motion, forms, colours); motions.push(view); } };
 }
 
 function tablePanel({ title, rows, note, words }) {

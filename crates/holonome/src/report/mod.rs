@@ -15,6 +15,7 @@ mod run;
 mod sampled;
 mod sampling;
 mod scene;
+mod states;
 mod study;
 mod sweep;
 

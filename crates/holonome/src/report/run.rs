@@ -7,7 +7,7 @@ use super::lattice;
 use super::measures;
 use super::sampled;
 use super::sampling::{Rates, Sampling};
-use super::scene::Scene;
+use super::scene;
 use super::{AGAIN, folded, model_section, section};
 use crate::check::Report as Check;
 use crate::error::Error;
@@ -65,10 +65,7 @@ impl Shown {
                 if let Some(rates) = &mut rates {
                     sampling = rates.sampling(1)?;
                 }
-                let motion = match Scene::of(&problem) {
-                    Some(scene) => scene.motion(&run, &times, rates.as_mut(), places)?,
-                    None => None,
-                };
+                let motion = scene::motion(&run, &problem, &times, rates.as_mut(), places)?;
                 (motion, Ok(Check::new(&problem).to_long_text()))
             }
             Err(error) => (None, Err(error.to_string())),

@@ -4,10 +4,11 @@
 //! h (x₀' + x₁')/2, for an oscillation whose phase advances by φ to a part φ²/12. Samples many
 //! periods apart differ by something else. Nothing is to be drawn between them.
 
+use super::states::States;
 use crate::error::Error;
 use crate::problem::Problem;
 use crate::simulation::VectorField;
-use crate::store::{RowReader, StoredRun};
+use crate::store::StoredRun;
 use holonome_model::elaborate::model::Model;
 use std::f64::consts::TAU;
 
@@ -50,8 +51,7 @@ impl Sampling {
 /// States of a run and the rates there.
 pub(super) struct Rates {
     field: VectorField,
-    /// Reader, first component and length of each variable.
-    variables: Vec<(RowReader, usize, usize)>,
+    states: States,
     times: Vec<f64>,
     samples: usize,
 }
@@ -66,29 +66,16 @@ impl Rates {
         if noisy || model.dimension() > LARGEST || run.samples() < 2 {
             return Ok(None);
         }
-        let recorded = run.arrays();
-        let mut variables = Vec::new();
-        for variable in model.phase_variables().filter(|variable| !variable.family.is_empty()) {
-            let name = &variable.family.name;
-            if !recorded.iter().any(|array| array.name == *name) {
-                return Ok(None);
-            }
-            let reader = run.rows(name).map_err(Error::store)?;
-            variables.push((reader, variable.first, variable.family.len()));
-        }
+        let Some(states) = States::of(run, model)? else { return Ok(None) };
         let Ok(field) = VectorField::new(problem.clone()) else { return Ok(None) };
         let times = run.times().map_err(Error::store)?;
-        Ok(Some(Rates { field, variables, times, samples: run.samples() }))
+        Ok(Some(Rates { field, states, times, samples: run.samples() }))
     }
 
     /// State of a sample, and its rate.
     fn at(&mut self, sample: usize) -> Result<[Vec<f64>; 2], Error> {
-        let dimension = self.field.dim();
-        let [mut x, mut rate] = [vec![0.0; dimension], vec![0.0; dimension]];
-        for (reader, first, len) in &mut self.variables {
-            let row = reader.row(sample).map_err(Error::store)?;
-            x[*first..*first + *len].copy_from_slice(row);
-        }
+        let x = self.states.at(sample)?;
+        let mut rate = vec![0.0; x.len()];
         self.field.put(self.times[sample], &x, &mut rate);
         Ok([x, rate])
     }
@@ -98,7 +85,7 @@ impl Rates {
         let gaps = (self.samples - 1) / stride.max(1);
         let count = gaps.min(PAIRS);
         let mut families: Vec<Family> =
-            self.variables.iter().map(|(_, first, len)| Family::new(*first, *len)).collect();
+            self.states.variables().map(|(first, len)| Family::new(first, len)).collect();
         let mut all_gaps = 0.0;
         for k in 0..count {
             let first = k * gaps / count * stride;

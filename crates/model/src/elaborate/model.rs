@@ -1,11 +1,13 @@
 //! The checked model: every name resolved, every formula a sum of term templates.
 
 mod components;
+mod drawing;
 mod following;
 mod redundancy;
 pub mod start;
 
 pub use components::component_suffix;
+pub use drawing::{Argument, Colour, Drawing, FORMS, Form, FormRow};
 pub use following::{Following, momentum_derivatives};
 pub use redundancy::Redundancy;
 
@@ -496,6 +498,8 @@ pub struct Model {
     pub measures: Vec<Measured>,
     /// Events, impacts among them, in the file's order.
     pub events: Vec<Event>,
+    /// What its pictures show, in the file's order.
+    pub drawings: Vec<Drawing>,
     /// Knots of interpolations over the time, those of observables included.
     pub knots: Vec<Knots>,
     /// Options of runs that the model suggests.

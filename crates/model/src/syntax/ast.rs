@@ -35,7 +35,8 @@ pub struct Statement {
     pub indices: Vec<Name>,
     /// Parameters of a function.
     pub parameters: Vec<Name>,
-    /// Coordinate of a momentum, statistic of a measure, path of a file, or a method.
+    /// Coordinate of a momentum, statistic of a measure, path of a file, a method, or the form that
+    /// is drawn.
     pub reference: Name,
     /// Shape of a variable.
     pub shape: ShapeExpr,
@@ -43,10 +44,14 @@ pub struct Statement {
     /// and the numbers of a statistic; behind an equation, what an event sets and to which value, in
     /// turn. Without an initial value there are none.
     pub values: Vec<Expr>,
+    /// Of a drawing, the ranges of each of its values; most have none.
+    pub drawn_over: Vec<IndexSetExpr>,
     /// Its words: `rising`, `stop`, or those for units.
     pub words: Vec<Name>,
     /// Its clauses: the word and the value of each.
     pub clauses: Vec<(&'static str, Expr)>,
+    /// Its texts between quotes, each with the word before it; several behind one word have that one.
+    pub texts: Vec<(&'static str, Name)>,
 }
 
 impl Statement {
@@ -62,14 +67,21 @@ impl Statement {
             reference: Name { text: String::new(), span },
             shape: ShapeExpr::Scalar,
             values: Vec::new(),
+            drawn_over: Vec::new(),
             words: Vec::new(),
             clauses: Vec::new(),
+            texts: Vec::new(),
         }
     }
 
     /// True if it holds this word.
     pub fn says(&self, word: &str) -> bool {
         self.words.iter().any(|said| said.text == word)
+    }
+
+    /// Texts behind `word`.
+    pub fn texts_of(&self, word: &str) -> Vec<&Name> {
+        self.texts.iter().filter(|(known, _)| *known == word).map(|(_, text)| text).collect()
     }
 
     /// Value of the clause that begins with `word`.

@@ -9,6 +9,7 @@
 //!
 //! A statement may therefore have several findings, but none that follows from another.
 
+mod drawing;
 mod expression;
 mod part;
 mod range;

@@ -97,6 +97,16 @@ fn dump_statement(statement: &Statement, text: &mut String) {
                     None => text.push_str(&format!(" = {}", statement.reference.text)),
                 }
             }
+            StatementPart::Drawing => {
+                text.push_str(&format!(" {}", statement.reference.text));
+                let over = statement.drawn_over.iter().map(ranges);
+                text.push_str(&over.map(|over| bracketed(" [", &over, "]")).collect::<String>());
+                expressions.extend(values.by_ref().map(|value| ("", value)));
+                expressions.extend(statement.clauses.iter().map(|(word, value)| (*word, value)));
+                for (word, said) in &statement.texts {
+                    text.push_str(&format!(" {word} \"{}\"", said.text));
+                }
+            }
             StatementPart::Units => text.push_str(&format!(" {}", joined(&statement.words))),
             StatementPart::Path(_) => text.push_str(&format!(" \"{}\"", statement.reference.text)),
         }

@@ -50,6 +50,9 @@ pub enum StatementPart {
     Setting,
     /// `LENGTH, MASS, TIME`: words for units.
     Units,
+    /// `FORM(EXPR, …)`, `camera follow EXPR` or `camera frame(EXPR)`, then `colour "…"` and
+    /// `label "…"`.
+    Drawing,
 }
 
 /// Meaning of the name that a statement declares.
@@ -148,6 +151,8 @@ statements! {
         [Name, Family, Value], Definition, ["output", "record", "monitor", "print"];
     Measure "measure" "measure NAME = mean(EXPR)",
         [Name, Equals, Statistic, Clauses(&["every", "from"])], MEASURE, ["average", "statistic", "accumulate"];
+    Draw "draw" "draw FORM(EXPR, …) colour \"…\" label \"…\"",
+        [Family, Drawing], Nothing, ["camera", "paint", "render", "picture", "animate"];
     Table "table" "table NAME = \"file.csv\"",
         [Name, Equals, Path("a table")], Table, ["data", "load", "read"];
     Include "include" "include \"file.holo\"",
@@ -175,7 +180,7 @@ impl StatementRow {
 
     /// True if its word may be the name of a quantity as well, as `unit` of a constraint.
     pub(super) fn has_free_word(&self) -> bool {
-        self.parts == [Units]
+        matches!(self.kind, StatementKind::Unit | StatementKind::Draw)
     }
 
     /// True if indices follow the coordinate, as they do not follow that of a momentum.

@@ -7,7 +7,7 @@
 //! is the step −h of the model. For a vector field the reversed one is −X(x, −s).
 
 use crate::elaborate::model::{
-    Dynamics, Event, Force, Massless, Measured, Model, Quantity, Redundancy, Rolling,
+    Drawing, Dynamics, Event, Force, Massless, Measured, Model, Quantity, Redundancy, Rolling,
 };
 use crate::functional::{Functional, Source, Stretches, Term};
 use crate::graph::{Graph, Input, Node};
@@ -46,6 +46,11 @@ pub fn reversed(model: &Model) -> Model {
         direction: -event.direction,
         ..event.clone()
     };
+    let drawing = |drawing: &Drawing| {
+        let mut drawing = drawing.clone();
+        drawing.quantities_mut().for_each(|of| *of = quantity(of));
+        drawing
+    };
     let massless = |of: &Arc<Massless>| {
         Arc::new(Massless { energy: of.energy.as_ref().map(turned), ..Massless::clone(of) })
     };
@@ -67,6 +72,7 @@ pub fn reversed(model: &Model) -> Model {
         observables: quantities(&model.observables),
         measures: model.measures.iter().map(measure).collect(),
         events: model.events.iter().map(event).collect(),
+        drawings: model.drawings.iter().map(drawing).collect(),
         ..model.clone()
     };
     model.turn_momenta(&mut reversed.initial);

@@ -1,13 +1,19 @@
 //! The motion of a scene, from the samples of a run.
 
-use super::{Attitude, Place, Position, Rotated, Scene};
+use super::drawn::{Camera, Pictures};
+use super::rotation::rotation;
+use super::{Place, Position, Rotated, Scene};
 use crate::error::Error;
+use crate::problem::Problem;
 use crate::report::sampling::{Rates, Sampling};
 use crate::store::{RowReader, StoredRun};
 use holonome_figures::Motion;
 
 /// Maximum number of frames: across the width of the page more cannot be distinguished.
 const FRAMES: usize = 3000;
+
+/// Size of a way, in that of the points that go it, from which on the camera goes with them.
+const FAR: f64 = 20.0;
 
 /// Numbers of a run's arrays, sample by sample.
 struct Rows {
@@ -81,65 +87,115 @@ impl Frames {
     }
 }
 
-impl Scene {
-    /// Motion stored by a run, with about `numbers` numbers; `None` if it was not recorded. `rates`
-    /// tell whether samples follow the motion.
-    pub fn motion(
-        &self,
-        run: &StoredRun,
-        times: &[f64],
-        rates: Option<&mut Rates>,
-        numbers: usize,
-    ) -> Result<Option<Motion>, Error> {
-        let width = 3 * self.points.len() + 9 * self.bodies.len();
+/// Motion of a model stored by a run, with about `numbers` numbers; `None` if there is none, or it
+/// was not recorded. `rates` tell whether samples follow the motion.
+pub(in crate::report) fn motion(
+    run: &StoredRun,
+    problem: &Problem,
+    times: &[f64],
+    rates: Option<&mut Rates>,
+    numbers: usize,
+) -> Result<Option<Motion>, Error> {
+    let (pictures, reason) = Pictures::of(run, problem)?;
+    let scene = match &pictures {
+        // What a model draws stands in the place of what could be guessed.
+        Some(pictures) if pictures.draw() => {
+            Some(Scene { dimension: pictures.dimension(), ..Scene::default() })
+        }
+        _ => Scene::of(problem),
+    };
+    let Some(scene) = scene else { return Ok(None) };
+    let film = Film { scene, pictures, times, numbers };
+    let motion = film.take(run, rates)?;
+    Ok(motion.map(|motion| Motion {
+        note: format!("{} {reason}", motion.note).trim().to_string(),
+        ..motion
+    }))
+}
+
+/// A scene that is filmed along a run.
+struct Film<'p> {
+    scene: Scene,
+    pictures: Option<Pictures<'p>>,
+    times: &'p [f64],
+    numbers: usize,
+}
+
+impl Film<'_> {
+    fn take(self, run: &StoredRun, rates: Option<&mut Rates>) -> Result<Option<Motion>, Error> {
+        let Film { mut scene, mut pictures, times, numbers } = self;
+        let drawn = pictures.as_ref().map_or(0, Pictures::width);
+        let width = 3 * scene.points.len() + 9 * scene.bodies.len() + drawn;
         let samples = run.samples();
         let recorded = run.arrays();
         let there = |place: &&Place| recorded.iter().any(|array| array.name == place.array);
-        if samples < 2 || !self.places().all(|place| there(&place)) {
+        if samples < 2 || !scene.places().all(|place| there(&place)) {
             return Ok(None);
         }
         let most = (numbers / width.max(1)).clamp(2, FRAMES);
         let frames = Frames::of(samples, most, rates)?;
-        let mut rows = Rows::new(run, self.places())?;
+        let mut rows = Rows::new(run, scene.places())?;
+        if pictures.is_some() {
+            // What stands still moves past a camera.
+            let fixed = scene.fixed.drain(..);
+            scene.points.extend(fixed.map(Position::Fixed));
+        }
+        let note = match &pictures {
+            Some(pictures) => format!("{} {}", scene.note, pictures.note()).trim().to_string(),
+            None => scene.note.clone(),
+        };
         let mut motion = Motion {
-            dimension: self.dimension,
-            moving: self.points.len(),
-            balls: self.balls,
-            fixed: self.fixed.clone(),
-            sticks: self.sticks.clone(),
-            string: self.string,
-            kinds: self.kinds.clone(),
-            bodies: self.bodies.iter().map(|rotated| rotated.body).collect(),
+            dimension: scene.dimension,
+            moving: scene.points.len(),
+            balls: scene.balls,
+            fixed: scene.fixed.clone(),
+            sticks: scene.sticks.clone(),
+            string: scene.string,
+            kinds: scene.kinds.clone(),
+            bodies: scene.bodies.iter().map(|rotated| rotated.body).collect(),
+            drawn: pictures.as_ref().map(Pictures::forms).unwrap_or_default(),
             stroboscopic: frames.stroboscopic,
-            note: format!("{} {}", self.note, frames.note),
+            note: format!("{note} {}", frames.note),
             ..Motion::default()
         };
         for frame in 0..frames.count {
             let sample = frame * frames.stride;
             motion.times.push(times[sample]);
             rows.read(sample)?;
-            self.add_frame(&rows, &mut motion);
+            let camera = match &mut pictures {
+                Some(pictures) => {
+                    Some(pictures.add_frame(sample, times[sample], &mut motion.drawn)?)
+                }
+                None => None,
+            };
+            scene.add_frame(&rows, camera, &mut motion);
         }
-        if self.string {
-            stretch(&mut motion, 1, self.points.len());
-        }
-        if let Some(columns) = self.grid {
+        let all = motion.drawn.iter_mut();
+        all.flat_map(|drawn| drawn.arguments.iter_mut().chain(&mut drawn.shades))
+            .for_each(|numbers| numbers.settle());
+        if scene.string {
+            stretch(&mut motion, 1, scene.points.len());
+        } else if let Some(columns) = scene.grid {
             stretch(&mut motion, 2, columns);
+        } else if pictures.is_none() {
+            follow(&mut motion);
         }
         Ok(Some(motion))
     }
+}
 
+impl Scene {
     /// All places of numbers.
     fn places(&self) -> impl Iterator<Item = &Place> {
         let of_points = self.points.iter().flat_map(|position| match position {
             Position::Numbers(place) => std::slice::from_ref(place),
             Position::Apart(places) => places,
-            Position::Of(..) => &[],
+            Position::Of(..) | Position::Fixed(_) => &[],
         });
         of_points.chain(self.bodies.iter().map(|rotated| &rotated.place))
     }
 
-    fn add_frame(&self, rows: &Rows, motion: &mut Motion) {
+    fn add_frame(&self, rows: &Rows, camera: Option<Camera>, motion: &mut Motion) {
         let rotated =
             |Rotated { place, attitude, .. }: &Rotated| rotation(*attitude, rows.numbers(place));
         let rotations: Vec<[f64; 9]> = self.bodies.iter().map(rotated).collect();
@@ -160,6 +216,7 @@ impl Scene {
                 Position::Apart(places) => {
                     at.iter_mut().zip(places).for_each(|(x, place)| *x = rows.numbers(place)[0]);
                 }
+                Position::Fixed(place) => at = *place,
                 Position::Of(body, offset) => {
                     let centre = self.bodies[*body].body.at.expect("bodies with arms have places");
                     let r = &rotations[*body];
@@ -170,8 +227,44 @@ impl Scene {
             }
             motion.positions.extend(at);
         }
-        motion.rotations.extend(rotations.into_iter().flatten());
+        let seen = |r: [f64; 9]| camera.map_or(r, |camera| camera.attitude(r));
+        motion.rotations.extend(rotations.into_iter().flat_map(seen));
+        if let Some(camera) = camera {
+            for place in motion.positions[first..].chunks_exact_mut(3) {
+                place.copy_from_slice(&camera.point([place[0], place[1], place[2]]));
+            }
+        }
     }
+}
+
+/// Moves the camera with the middle of the points if they are close to each other in relation to
+/// their way, as bodies in an orbit: they would be seen as one.
+fn follow(motion: &mut Motion) {
+    let width = 3 * motion.moving;
+    if motion.moving < 2 || !motion.fixed.is_empty() || motion.bodies.iter().any(|b| b.at.is_none())
+    {
+        return;
+    }
+    let size = |positions: &[f64]| -> f64 {
+        let side = |axis: usize| {
+            let all = positions.iter().skip(axis).step_by(3).filter(|x| x.is_finite());
+            all.clone().fold(f64::MIN, |a, x| a.max(*x)) - all.fold(f64::MAX, |a, x| a.min(*x))
+        };
+        (0..3).map(side).fold(0.0, f64::max)
+    };
+    let apart = motion.positions.chunks(width).map(size).fold(0.0, f64::max);
+    if apart == 0.0 || size(&motion.positions) < FAR * apart {
+        return;
+    }
+    for frame in motion.positions.chunks_mut(width) {
+        for axis in 0..3 {
+            let middle = frame.iter().skip(axis).step_by(3).sum::<f64>() / motion.moving as f64;
+            frame.iter_mut().skip(axis).step_by(3).for_each(|x| *x -= middle);
+        }
+    }
+    motion.note.push_str(
+        " The camera moves with the middle of the points, which are far from where they began.",
+    );
 }
 
 /// Scale the heights along an axis to a third of a length.
@@ -182,27 +275,5 @@ fn stretch(motion: &mut Motion, axis: usize, length: usize) {
         let scale = length as f64 / 6.0 / largest;
         motion.positions.iter_mut().skip(axis).step_by(3).for_each(|y| *y *= scale);
         motion.note.push_str(" Heights are scaled to be seen.");
-    }
-}
-
-/// A rotation by rows. The first number of a quaternion is the scalar part.
-pub(super) fn rotation(attitude: Attitude, numbers: &[f64]) -> [f64; 9] {
-    match attitude {
-        Attitude::Matrix => std::array::from_fn(|k| numbers[k]),
-        Attitude::Quaternion => {
-            let size = numbers.iter().map(|x| x * x).sum::<f64>().sqrt();
-            let [w, x, y, z] = std::array::from_fn(|k| numbers[k] / size);
-            [
-                1.0 - 2.0 * (y * y + z * z),
-                2.0 * (x * y - w * z),
-                2.0 * (x * z + w * y),
-                2.0 * (x * y + w * z),
-                1.0 - 2.0 * (x * x + z * z),
-                2.0 * (y * z - w * x),
-                2.0 * (x * z - w * y),
-                2.0 * (y * z + w * x),
-                1.0 - 2.0 * (x * x + y * y),
-            ]
-        }
     }
 }

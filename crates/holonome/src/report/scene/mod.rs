@@ -1,19 +1,23 @@
 //! Visible parts of a model: points, rods between them, rigid bodies with their joints.
 
 mod arms;
+mod drawn;
 mod film;
 mod joints;
 mod rods;
+mod rotation;
 
 use crate::kernels::StateVectors;
 use crate::problem::Problem;
 use arms::arms;
+pub(super) use film::motion;
 use holonome_figures::Body;
 use holonome_model::elaborate::expression::{FOLLOWING, MOMENTUM};
 use holonome_model::elaborate::model::{Model, Quantity, Role, Variable};
 use holonome_model::elaborate::shape::Shape;
 use joints::{Joint, joints};
 use rods::{Rod, Rods};
+use rotation::Attitude;
 
 /// Maximum number of points of a picture.
 const POINTS: usize = 20_000;
@@ -42,15 +46,10 @@ enum Position {
     Numbers(Place),
     /// Numbers of several arrays, one for each axis.
     Apart(Vec<Place>),
+    /// A place that does not move.
+    Fixed([f64; 3]),
     /// A point of a body, which moves with it.
     Of(usize, [f64; 3]),
-}
-
-/// Form of a rotation in the numbers of a place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Attitude {
-    Matrix,
-    Quaternion,
 }
 
 /// A rigid body with its attitude.
@@ -491,7 +490,7 @@ fn kinds(model: &Model, vectors: &[&Variable]) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use super::film::rotation;
+    use super::rotation::rotation;
     use super::*;
 
     fn scene(text: &str) -> Scene {

@@ -216,6 +216,8 @@ impl Elaborator<'_> {
             measures.map(|measure| lowering.measure(measure, &first.values)).collect();
         let events = formulas.events.iter();
         let events: Vec<Option<_>> = events.map(|e| lowering.event(e, &first.values)).collect();
+        let drawings = formulas.drawings.iter();
+        let drawings: Vec<Option<_>> = drawings.map(|d| lowering.drawing(d)).collect();
         let run = formulas.run.iter();
         let run: Vec<Option<_>> = run.map(|d| lowering.run_default(d, &first.values)).collect();
         let FormulaLowering { mut findings, cutoffs, .. } = lowering;
@@ -240,6 +242,7 @@ impl Elaborator<'_> {
             observables: observables?,
             measures: measures.into_iter().collect::<Option<_>>()?,
             events: events.into_iter().collect::<Option<_>>()?,
+            drawings: drawings.into_iter().collect::<Option<_>>()?,
             run: run.into_iter().collect::<Option<_>>()?,
             units: formulas.units.clone().map(Arc::new),
             knots: self.known_knots(),

@@ -4,7 +4,7 @@ use super::forces::balance;
 use super::layout::ModelLayout;
 use crate::elaborate::expression;
 use crate::elaborate::model::{
-    Dynamics, ENERGY_BALANCE, Event, EventAction, Force, Massless, Model,
+    Drawing, Dynamics, ENERGY_BALANCE, Event, EventAction, Force, Massless, Model,
 };
 use crate::legendre::Legendre;
 use crate::massless::{Motion, TestBodies};
@@ -75,7 +75,9 @@ impl Found {
         let own = model.integrals.iter_mut().filter(|integral| integral.name != ENERGY_BALANCE);
         let measured = model.measures.iter_mut().map(|measure| &mut measure.quantity);
         let watched = model.events.iter_mut().map(|event| &mut event.quantity);
-        for quantity in own.chain(&mut model.observables).chain(measured).chain(watched) {
+        let drawn = model.drawings.iter_mut().flat_map(Drawing::quantities_mut);
+        let seen = model.observables.iter_mut().chain(measured).chain(watched).chain(drawn);
+        for quantity in own.chain(seen) {
             quantity.functional = bodies.quantity(&quantity.functional);
         }
         let acts = field.is_some();

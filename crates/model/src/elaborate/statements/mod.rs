@@ -3,6 +3,7 @@
 mod assemble;
 mod cutoff;
 mod declare;
+mod drawings;
 mod events;
 mod families;
 mod forces;
@@ -50,6 +51,7 @@ struct CheckedFormulas {
     observables: Vec<CheckedFormula>,
     measures: Vec<CheckedMeasure>,
     events: Vec<CheckedEvent>,
+    drawings: Vec<drawings::CheckedDrawing>,
     run: Vec<CheckedDefault>,
     units: Option<Units>,
 }
@@ -159,6 +161,7 @@ impl Elaborator<'_> {
             StatementKind::Event | StatementKind::Impact => {
                 formulas.events.extend(self.event(number))
             }
+            StatementKind::Draw => formulas.drawings.extend(self.drawing(number)),
             StatementKind::Run => formulas.run.extend(self.run_default(number)),
             StatementKind::Unit => formulas.units = self.units(number),
             StatementKind::Let

@@ -174,7 +174,7 @@ impl Parser<'_> {
     }
 
     /// Reads an expression, or refuses a statement that ends where it should begin.
-    fn present_expression(&mut self) -> Parsed<Expr> {
+    pub(super) fn present_expression(&mut self) -> Parsed<Expr> {
         match self.kind() {
             TokenKind::End => self.nothing_follows(),
             _ => self.expression(),

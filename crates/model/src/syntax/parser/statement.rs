@@ -26,7 +26,12 @@ impl Parser<'_> {
         match part {
             StatementPart::Name => statement.name = self.name_declared()?,
             StatementPart::State => statement.name = self.take_name(),
-            StatementPart::Family => statement.family = self.family(&statement.name.text)?,
+            StatementPart::Family => {
+                // A statement that declares no name is called by its word.
+                let nameless = self.row.parts[0] == StatementPart::Family;
+                let name = if nameless { self.row.word } else { &statement.name.text };
+                statement.family = self.family(name)?;
+            }
             StatementPart::Indices(owner) => statement.indices = self.indices(owner)?,
             StatementPart::Parameters => self.parameters(statement)?,
             StatementPart::Of(word) => self.reference(word, statement)?,
@@ -52,6 +57,7 @@ impl Parser<'_> {
             StatementPart::Path(owner) => statement.reference = self.path(owner)?,
             StatementPart::Setting => self.setting(statement)?,
             StatementPart::Units => statement.words = self.units()?,
+            StatementPart::Drawing => self.drawing(statement)?,
         }
         Ok(())
     }
