@@ -137,6 +137,12 @@ pub enum Command {
         after_help = "The figure shows the orbit and drifts of runs, work and precision of a comparison, or chosen columns.\n\nExamples:\n  holonome plot runs/kepler-1 --pdf kepler.pdf\n  holonome plot runs/kepler-1 --x x.x --y v.x --svg phase.svg\n  holonome plot runs/kepler-1 runs/kepler-2 --y drift.H --png drift.png"
     )]
     Plot(PlotArguments),
+    /// Film the motion of a run, as GIF or MP4.
+    #[command(override_usage = "holonome animate [OPTIONS] <RUN> --gif|--mp4 <FILE>")]
+    #[command(
+        after_help = "A browser of the Chromium family draws the frames. A run whose unit of time is one of seconds is shown in real time if it takes up to a minute.\n\nExamples:\n  holonome animate runs/kepler-1 --gif kepler.gif\n  holonome animate runs/chain-1 --mp4 chain.mp4 --seconds 20 --size 1280x720 --dark"
+    )]
+    Animate(AnimateArguments),
     /// Compute averages of a run or an ensemble, with standard errors.
     #[command(
         after_help = "Statistics of the quantity NAME:\n  mean(NAME)                   mean of every component\n  histogram(NAME, a, b, bins)  density of its values from a to b\n  rdf(NAME, b, bins)           density of the distances of its members up to b\n  rdf(NAME, b, bins, side)     radial distribution function in a periodic cube\n  msd(NAME)                    mean squared displacement of its members\n  autocorrelation(NAME)        autocorrelation of its deviation from the mean\n\nExample:\n  holonome analyse runs/spring-1 --from 100 \\\n      --measure 'mean(H)' --measure 'histogram(q, -2, 2, 20)'"
@@ -1086,6 +1092,74 @@ pub struct PlotArguments {
     pub png: Option<PathBuf>,
     #[command(flatten)]
     pub output: OutputArguments,
+}
+
+#[derive(Args)]
+#[command(group = ArgGroup::new("film").args(["out", "gif", "mp4"]).required(true).multiple(true))]
+pub struct AnimateArguments {
+    /// Folder of the run
+    pub run: PathBuf,
+    /// Time of the run that passes in a second, in seconds if its unit of time is one of them, minutes
+    /// or days [default: 1 in that case, if the film then takes up to a minute]
+    #[arg(long, value_name = "SPEED", value_parser = positive, conflicts_with = "seconds")]
+    pub speed: Option<f64>,
+    /// Length of the film in seconds [default: 12, if no speed is given and real time does not suit]
+    #[arg(long, value_name = "SECONDS", value_parser = positive)]
+    pub seconds: Option<f64>,
+    /// Frames a second [default: 20 for GIF, 30 for MP4]
+    #[arg(long, value_name = "RATE", value_parser = frame_rate)]
+    pub rate: Option<f64>,
+    /// First time that is shown
+    #[arg(long, value_name = "T", value_parser = constant, allow_hyphen_values = true)]
+    pub from: Option<f64>,
+    /// Last time that is shown
+    #[arg(long, value_name = "T", value_parser = constant, allow_hyphen_values = true)]
+    pub until: Option<f64>,
+    /// Width and height in pixels [default: 480x360 for GIF, 800x600 for MP4]
+    #[arg(long, value_name = "WxH", value_parser = film_size)]
+    pub size: Option<(u32, u32)>,
+    /// Draw light things before a dark ground
+    #[arg(long)]
+    pub dark: bool,
+    /// Browser of the Chromium family that draws the frames [default: the one that is found]
+    #[arg(long, value_name = "PROGRAM")]
+    pub browser: Option<PathBuf>,
+    /// File to write, in the format of its ending: .gif or .mp4
+    #[arg(long, value_name = "FILE")]
+    pub out: Vec<PathBuf>,
+    /// GIF file to write
+    #[arg(long, value_name = "FILE")]
+    pub gif: Option<PathBuf>,
+    /// MP4 file to write
+    #[arg(long, value_name = "FILE")]
+    pub mp4: Option<PathBuf>,
+    #[command(flatten)]
+    pub output: OutputArguments,
+}
+
+/// A number above 0.
+fn positive(text: &str) -> Result<f64, String> {
+    let number = constant(text)?;
+    if number > 0.0 && number.is_finite() {
+        Ok(number)
+    } else {
+        Err("write a number above 0".into())
+    }
+}
+
+/// Frames a second.
+fn frame_rate(text: &str) -> Result<f64, String> {
+    let rate = constant(text)?;
+    let fits = (1.0..=120.0).contains(&rate);
+    if fits { Ok(rate) } else { Err("write a number from 1 to 120".to_string()) }
+}
+
+/// Width and height of a film: `WxH`, even as those of video are.
+fn film_size(text: &str) -> Result<(u32, u32), String> {
+    let size = text.split_once('x').and_then(|(w, h)| Some((w.parse().ok()?, h.parse().ok()?)));
+    let fits = |side: u32| (64..=4096).contains(&side) && side.is_multiple_of(2);
+    let size = size.filter(|&(width, height)| fits(width) && fits(height));
+    size.ok_or("write WIDTHxHEIGHT, even numbers from 64 to 4096".to_string())
 }
 
 /// Ends of an axis: `A..B`.

@@ -11,6 +11,7 @@ macro_rules! say {
 }
 
 mod analyse;
+mod animate;
 mod arguments;
 mod check;
 mod closing;
@@ -75,6 +76,7 @@ fn execute(command: Command, words: &[OsString]) -> Result<ExitCode, Error> {
         Command::Methods(arguments) => methods::methods(arguments),
         Command::Show(arguments) => show::show(arguments),
         Command::Export(arguments) => run::export(arguments),
+        Command::Animate(arguments) => animate::animate(&arguments),
         Command::Analyse(arguments) => analyse::analyse(arguments),
         Command::Report(arguments) => report::report(arguments),
         Command::Plot(arguments) => report::plot(arguments),

@@ -212,6 +212,62 @@ draw trail(q) colour \"#a03\"
 }
 
 #[test]
+fn a_run_becomes_a_film() {
+    if chromium().is_none() {
+        return;
+    }
+    let folder = Folder::new();
+    let model = "unit m, kg, s\ncoordinate q : R^2 = (1, 0)\nmomentum p of q = (0, 1)\n\
+        hamiltonian dot(p, p)/2 + dot(q, q)/2\ndraw box(0, (0, 0), (2.4, 2.4)) colour \"white\"\n\
+        draw sphere(q, 0.1) colour \"red\"\n";
+    fs::write(folder.path("circle.holo"), model).unwrap();
+    folder.run("run circle.holo --until 2 --out run").ok();
+    folder.run("animate run --gif a.gif --out a.mp4 --rate 5 --size 200x160").ok();
+    // Real time: two seconds with the frames of both ends, each of a fifth of a second.
+    let mut reader = gif::DecodeOptions::new();
+    reader.set_color_output(gif::ColorOutput::RGBA);
+    let mut reader = reader.read_info(fs::File::open(folder.path("a.gif")).unwrap()).unwrap();
+    assert_eq!((reader.width(), reader.height()), (200, 160));
+    let mut places = Vec::new();
+    while let Some(frame) = reader.read_next_frame().unwrap() {
+        assert_eq!(frame.delay, 20);
+        // The middle of what is red.
+        let pixels = frame.buffer.chunks(4).enumerate();
+        let red: Vec<(f64, f64)> = pixels
+            .filter(|(_, rgba)| rgba[0] > 150 && rgba[1] < 90 && rgba[2] < 90)
+            .map(|(k, _)| ((k % 200) as f64, (k / 200) as f64))
+            .collect();
+        assert!(red.len() > 20, "a ball of about 5 pixels");
+        let count = red.len() as f64;
+        let sum = red.iter().fold((0.0, 0.0), |a, p| (a.0 + p.0, a.1 + p.1));
+        places.push((sum.0 / count, sum.1 / count));
+    }
+    assert_eq!(places.len(), 11);
+    // The circle is round, and is gone along at the right speed, to a pixel or two.
+    let (middle, size) = ((100.0, 80.0), places[0].0 - 100.0);
+    assert!(size > 30.0, "{size}");
+    for (k, place) in places.iter().enumerate() {
+        let t = 0.2 * k as f64;
+        let wanted = (middle.0 + size * t.cos(), middle.1 - size * t.sin());
+        let miss = (place.0 - wanted.0).hypot(place.1 - wanted.1);
+        assert!(miss < 2.0, "{k}: {place:?} is not {wanted:?}");
+    }
+    // The number of samples stands behind that of their common size.
+    let video = fs::read(folder.path("a.mp4")).unwrap();
+    assert_eq!(&video[4..8], b"ftyp");
+    let sizes = video.windows(4).position(|name| name == b"stsz").unwrap();
+    assert_eq!(video[sizes + 12..sizes + 16], [0, 0, 0, 11]);
+    folder.run("animate run --out a.avi").refused(&["a.avi", ".gif or .mp4"]);
+    folder.run("animate run --gif b.gif --browser /nothing").refused(&["/nothing does not start"]);
+    folder.run("animate run --gif b.gif --browser false").refused(&["the browser has ended"]);
+    folder.run("animate run --gif b.gif --size 333x200").refused(&["even numbers"]);
+    folder.run("animate run").refused(&["--gif"]);
+    folder.run("sweep circle.holo --vary q.x=1..2,3 --until 1 --out many").ok();
+    folder.run("animate many --gif b.gif").refused(&["many", "this is an ensemble"]);
+    assert!(!folder.path("b.gif").exists() && !folder.path("b.gif.part").exists());
+}
+
+#[test]
 fn events_are_points_of_a_section() {
     let Some(chromium) = chromium() else { return };
     let folder = Folder::new();

@@ -7,6 +7,7 @@
 mod chart;
 mod decimation;
 mod figure;
+mod film;
 mod motion;
 pub mod numbers;
 mod page;
@@ -15,5 +16,6 @@ pub mod text;
 pub use chart::{Axis, Chart, Curve, Level, Map, Style};
 pub use decimation::Extremes;
 pub use figure::{Figure, Format};
+pub use film::{Film, Video};
 pub use motion::{Body, Drawn, DrawnNumbers, Motion};
 pub use page::{Page, Panel, Preset, Samples, Section, Table};

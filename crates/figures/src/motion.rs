@@ -29,6 +29,8 @@ pub struct Motion {
     /// What the model draws.
     #[serde(skip)]
     pub drawn: Vec<Drawn>,
+    /// Seconds in a unit of time, if these are known.
+    pub seconds: Option<f64>,
     /// True if frames are unrelated states of a motion, between which nothing is drawn.
     pub stroboscopic: bool,
     /// Times of the frames, ascending.

@@ -123,6 +123,9 @@ pub struct Table {
     pub words: bool,
 }
 
+#[cfg(feature = "figures")]
+pub(crate) use html::stage;
+
 impl Page {
     /// The page as the text of an HTML file.
     ///

@@ -9,13 +9,10 @@ use serde::Serialize;
 
 const TEMPLATE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
-const SCRIPTS: [&str; 5] = [
-    include_str!("data.js"),
-    include_str!("charts.js"),
-    include_str!("forms.js"),
-    include_str!("motion.js"),
-    include_str!("page.js"),
-];
+const FORMS: &str = include_str!("forms.js");
+const MOTION: &str = include_str!("motion.js");
+const SCRIPTS: [&str; 5] =
+    [include_str!("data.js"), include_str!("charts.js"), FORMS, MOTION, include_str!("page.js")];
 /// plotly.js, compressed by the build script.
 const PLOTLY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/plotly.js.gz"));
 
@@ -35,11 +32,38 @@ pub fn html(page: &Page) -> String {
         ("plotly", blob::text_of(PLOTLY)),
         ("script", SCRIPTS.join("\n")),
     ];
-    // One pass, so that no part is searched for the places of the others.
-    let mut html = String::with_capacity(
-        parts.iter().map(|(_, text)| text.len()).sum::<usize>() + TEMPLATE.len(),
-    );
-    let mut rest = TEMPLATE;
+    filled(TEMPLATE, &parts)
+}
+
+/// Page that draws the frames of a film of a motion, as `film` says, and sends them to where it came
+/// from.
+pub fn stage(motion: &Motion, film: &impl Serialize) -> String {
+    let mut blob = Blob::default();
+    let motion = blob.motion(motion);
+    let content = serde_json::to_string(&Stage { motion, film }).expect("a film is JSON");
+    let scripts = [SCRIPTS[0], FORMS, MOTION, include_str!("film.js")];
+    let parts = [
+        ("style", STYLE.to_string()),
+        ("content", in_script(&content)),
+        ("numbers", blob.packed()),
+        ("script", scripts.join("\n")),
+    ];
+    filled(include_str!("film.html"), &parts)
+}
+
+/// A motion, and how it is filmed.
+#[derive(Serialize)]
+struct Stage<'p, F> {
+    motion: ShownMotion<'p>,
+    film: &'p F,
+}
+
+/// A template with its places filled in one pass, so that no part is searched for the places of the
+/// others.
+fn filled(template: &str, parts: &[(&str, String)]) -> String {
+    let size: usize = parts.iter().map(|(_, text)| text.len()).sum();
+    let mut html = String::with_capacity(size + template.len());
+    let mut rest = template;
     while let Some((before, after)) = rest.split_once("<!--[") {
         let (name, after) = after.split_once("]-->").expect("a place is closed");
         html.push_str(before);
@@ -157,15 +181,19 @@ impl Blob {
                 let runs = runs.iter().map(|samples| self.samples(samples)).collect();
                 ShownPanel::Explorer { title, runs, presets }
             }
-            Panel::Motion(motion) => ShownPanel::Motion(ShownMotion {
-                motion,
-                times: self.exact(&motion.times),
-                positions: self.places(&motion.positions),
-                rotations: self.places(&motion.rotations),
-                drawn: motion.drawn.iter().map(|drawn| self.form(drawn)).collect(),
-            }),
+            Panel::Motion(motion) => ShownPanel::Motion(self.motion(motion)),
             Panel::Table(table) => ShownPanel::Table(table),
             Panel::Text { title, text } => ShownPanel::Text { title, text },
+        }
+    }
+
+    fn motion<'p>(&mut self, motion: &'p Motion) -> ShownMotion<'p> {
+        ShownMotion {
+            motion,
+            times: self.exact(&motion.times),
+            positions: self.places(&motion.positions),
+            rotations: self.places(&motion.rotations),
+            drawn: motion.drawn.iter().map(|drawn| self.form(drawn)).collect(),
         }
     }
 

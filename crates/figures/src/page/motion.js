@@ -127,6 +127,7 @@ class MotionView {
     // Between unrelated states there is nothing to be seen.
     const share = motion.stroboscopic ? 0 : between;
     this.ground(pen, see, ink);
+    if (motion.dimension === 3) this.compass(pen, camera, width, height, ink);
     if (this.trail) { this.path(pen, see, colours); this.trails(pen, see, frame, colours); }
     const seen = new Float32Array(3 * this.points), place = [0, 0, 0];
     for (let k = 0; k < this.points; k++) {
@@ -196,11 +197,17 @@ class MotionView {
     const base = this.motion.moving || this.forms.all.length ? this.low[2] - 0.04 * radius : -radius * 0.9;
     const [cx, cy] = middle;
     for (let k = -4; k <= 4; k++) { const s = (k / 4) * r; line([cx + s, cy - r, base], [cx + s, cy + r, base]); line([cx - r, cy + s, base], [cx + r, cy + s, base]); }
-    const corner = [cx - r, cy - r, base], length = 0.28 * r;
-    pen.font = "12px system-ui, sans-serif"; pen.fillStyle = ink.soft; pen.strokeStyle = ink.soft;
+  }
+
+  // Directions of the axes of space, in the corner of the picture.
+  compass(pen, { see, size }, width, height, ink) {
+    const [x, y] = [width - 44, height - 40], long = 24, o = see(...this.middle);
+    pen.font = "12px system-ui, sans-serif"; pen.fillStyle = pen.strokeStyle = ink.soft; pen.lineWidth = 1.4;
     ["x", "y", "z"].forEach((name, axis) => {
-      const end = corner.slice(); end[axis] += length; line(corner, end);
-      end[axis] += 0.06 * r; const p = see(...end); pen.fillText(name, p[0] - 4, p[1] + 4);
+      const end = this.middle.slice(); end[axis] += long / size;
+      const p = see(...end), [dx, dy] = [p[0] - o[0], p[1] - o[1]], share = 1 + 9 / Math.max(9, Math.hypot(dx, dy));
+      pen.beginPath(); pen.moveTo(x, y); pen.lineTo(x + dx, y + dy); pen.stroke();
+      pen.fillText(name, x + dx * share - 3, y + dy * share + 4);
     });
   }
 

@@ -150,11 +150,21 @@ class Player {
     this.seek(Number(new URLSearchParams(location.hash.slice(1)).get("t")) || this.from);
   }
 
-  // Speeds at which the motion can be followed: at ×1 it takes about 20 s, or two of its frames make one of the screen.
+  // Speeds at which the motion can be followed: ×1 is real time where the unit of time is known; otherwise it takes
+  // about 20 s, or two of its frames make one of the screen.
   rates(timed) {
+    const seconds = motions.length ? motions[0].motion.seconds : null, length = this.until - this.from;
     const frames = timed.length ? Math.max(...timed.map((times) => times.length)) : 1000;
-    this.unit = (this.until - this.from) / Math.max(12, Math.min(60, frames / 30));
-    for (const factor of [0.1, 0.25, 0.5, 1, 2, 4, 10]) this.speed.append(element("option", { value: factor, text: `×${factor}`, selected: factor === 1 ? "" : null }));
+    this.unit = seconds ? 1 / seconds : length / Math.max(12, Math.min(60, frames / 30));
+    const factors = [0.1, 0.25, 0.5, 1, 2, 4, 10];
+    let usual = 1;
+    if (seconds && !(length * seconds >= 0.5 && length * seconds <= 300)) {
+      // Nobody could follow, or would wait: the power of ten at which it takes 6 to 60 s.
+      usual = 10 ** Math.round(Math.log10((length * seconds) / 19));
+      factors.splice(0, factors.length, ...[0.1, 0.2, 0.5, 1, 2, 5, 10].map((part) => part * usual), ...(usual > 0.1 && usual < 10 ? [] : [1]));
+      factors.sort((a, b) => a - b);
+    }
+    for (const factor of factors) this.speed.append(element("option", { value: factor, text: `×${short(factor)}`, selected: factor === usual ? "" : null }));
   }
 
   seek(t) {

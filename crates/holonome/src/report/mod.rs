@@ -3,6 +3,7 @@
 //! Each kind of result becomes panels, which [`holonome_figures`] draws. A page is a list of
 //! panels, so the page of several results consists of the panels of each.
 
+mod animation;
 mod command;
 mod comparison;
 mod events;
@@ -22,11 +23,12 @@ mod sweep;
 use crate::compare::Comparison;
 use crate::error::Error;
 use crate::store::{Status, StoreError, StoredRun};
-use holonome_figures::{Chart, Figure, Format, Page, Panel, Section, Style};
+use holonome_figures::{Chart, Figure, Film, Format, Page, Panel, Section, Style, Video};
 use run::Shown;
 use std::fs;
 use std::path::Path;
 
+pub use animation::{FilmOptions, film};
 pub use folder::ComparisonFolder;
 pub use holonome_figures as figures;
 pub use plot::figure;
@@ -195,6 +197,27 @@ pub fn write_figure(figure: &Figure, format: Format, path: impl AsRef<Path>) -> 
         Error::option(format!("the figure cannot be drawn as {format:?}: {reason}"))
     })?;
     crate::store::replace(path, &bytes).map_err(Error::store)
+}
+
+/// Write a film to a file, which appears, or is replaced, once it is complete. A `browser` of the
+/// Chromium family draws it, by default the one that is found; `watch` is told the number of frames
+/// that are drawn, and says whether to go on.
+///
+/// # Errors
+/// If there is no browser, it cannot draw the film, or the file cannot be written.
+pub fn write_film(
+    film: &Film,
+    video: Video,
+    path: &Path,
+    browser: Option<&Path>,
+    watch: &mut dyn FnMut(usize) -> bool,
+) -> Result<(), Error> {
+    let mut name = path.file_name().unwrap_or_default().to_os_string();
+    name.push(".part");
+    let part = path.with_file_name(name);
+    let failed = |reason| Error::option(format!("{}: {reason}", path.display()));
+    film.write(video, &part, browser, watch).map_err(failed)?;
+    fs::rename(&part, path).map_err(|error| Error::store(StoreError::write(path, error)))
 }
 
 /// The program and the processor that made a page.

@@ -154,6 +154,7 @@ impl Film<'_> {
             kinds: scene.kinds.clone(),
             bodies: scene.bodies.iter().map(|rotated| rotated.body).collect(),
             drawn: pictures.as_ref().map(Pictures::forms).unwrap_or_default(),
+            seconds: run.time_unit().and_then(seconds),
             stroboscopic: frames.stroboscopic,
             note: format!("{note} {}", frames.note),
             ..Motion::default()
@@ -235,6 +236,22 @@ impl Scene {
             }
         }
     }
+}
+
+/// Seconds in a unit of time with a usual label.
+fn seconds(unit: &str) -> Option<f64> {
+    const UNITS: [(&[&str], f64); 9] = [
+        (&["s", "sec", "second", "seconds"], 1.0),
+        (&["ms"], 1e-3),
+        (&["us", "µs"], 1e-6),
+        (&["ns"], 1e-9),
+        (&["ps"], 1e-12),
+        (&["min", "minute", "minutes"], 60.0),
+        (&["h", "hr", "hour", "hours"], 3600.0),
+        (&["d", "day", "days"], 86_400.0),
+        (&["yr", "year", "years"], 31_557_600.0),
+    ];
+    UNITS.iter().find(|(labels, _)| labels.contains(&unit)).map(|(_, seconds)| *seconds)
 }
 
 /// Moves the camera with the middle of the points if they are close to each other in relation to
