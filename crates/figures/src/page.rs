@@ -57,7 +57,7 @@ pub enum Panel {
         presets: Vec<Preset>,
     },
     /// A motion to be played.
-    Motion(Motion),
+    Motion(Box<Motion>),
     /// A table.
     Table(Table),
     /// A text, word for word.

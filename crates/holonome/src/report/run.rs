@@ -108,7 +108,7 @@ pub(super) fn page(runs: &[Shown]) -> Result<Page, Error> {
     }
     let motion = |run: &Shown| {
         let name = if runs.len() > 1 { run.name.clone() } else { "Motion".to_string() };
-        run.motion.clone().map(|motion| Panel::Motion(Motion { name, ..motion }))
+        run.motion.clone().map(|motion| Panel::Motion(Box::new(Motion { name, ..motion })))
     };
     let mut first: Vec<Panel> = runs.iter().filter_map(motion).collect();
     let sources: Vec<DrawnRun> = runs
