@@ -1046,14 +1046,18 @@ pub struct PlotArguments {
     /// Folders of runs, or the folder of one ensemble or comparison
     #[arg(required = true)]
     pub paths: Vec<PathBuf>,
-    /// Column of the horizontal axis, as `q.x` [default: t; for an ensemble, the varied value]
+    /// Column of the horizontal axis, as `q.x` [default: t; for an ensemble, the varied value; t gives
+    /// quantiles over time]
     #[arg(long, value_name = "COLUMN")]
     pub x: Option<String>,
     /// Columns of the vertical axis, as `q.x`, all of a quantity `q`, all members `r[*].x`; those of
     /// different sizes have panels of their own [default: the motion and the drifts; for an ensemble,
-    /// its first result]
+    /// the map of a grid, or its first result over the varied value]
     #[arg(long, value_name = "COLUMN,…")]
     pub y: Vec<String>,
+    /// Draw this result of a grid of trajectories over its two dimensions, by colours
+    #[arg(long, value_name = "COLUMN", conflicts_with_all = ["x", "y", "event"])]
+    pub map: Option<String>,
     /// Draw the states at this event, as a Poincaré section
     #[arg(long, value_name = "NAME")]
     pub event: Option<String>,

@@ -95,6 +95,7 @@ pub fn plot(arguments: PlotArguments) -> Result<ExitCode, Error> {
     let axes = Axes {
         x: arguments.x,
         y,
+        map: arguments.map,
         event: arguments.event,
         style: match (arguments.points, arguments.lines) {
             (true, _) => Some(Style::Points),

@@ -32,7 +32,7 @@ const AFTER: &str = r#"<script>
     const clock = () => document.getElementById("clock").textContent;
     found.panels = all(".panel h3").map((heading) => heading.textContent);
     found.plots = all(".plot").length;
-    found.drawn = all(".plot").filter((plot) => plot.querySelector(".trace path, .trace .point, .points path")).length;
+    found.drawn = all(".plot").filter((plot) => plot.querySelector(".trace path, .trace .point, .points path, .hm image")).length;
     // An axis that shows none of its data.
     const range = (plot) => { const { range, type } = plot._fullLayout.yaxis; return range.map((end) => (type === "log" ? 10 ** end : end)).sort((a, b) => a - b); };
     found.unseen = all(".plot").filter((plot) => plot.data && !plot.data.some((trace) => [...trace.y].some((y) => y >= range(plot)[0] && y <= range(plot)[1]))).length;
@@ -319,6 +319,26 @@ fn a_sweep_and_a_comparison_are_drawn() {
         assert!(html.contains(text), "no {text}");
     }
     check(&shown(&chromium, &folder, "sweep/report.html", 1280), 3, 0);
+    // A grid has maps; samples in between have histories and histograms at every time.
+    folder.run("sweep models/planar-pendulum.holo --over g=1..2,12 --over m=1..3,10 --until 5 --every 0.5 --out grid").ok();
+    folder.run("report grid").ok();
+    check(&shown(&chromium, &folder, "grid/report.html", 1280), 6, 0);
+    let svg = |options: &str| {
+        folder.run(&format!("plot {options} --svg figure.svg")).ok();
+        fs::read_to_string(folder.path("figure.svg")).unwrap()
+    };
+    let map = svg("grid");
+    assert!(map.contains(">g<") && map.contains(">m<") && map.matches("<rect").count() >= 120);
+    assert!(svg("grid --map H").contains(">H at T<"));
+    let fan = svg("grid --x t --y q.x");
+    assert!(fan.contains(">median<") && fan.contains(">q.x<"));
+    folder
+        .run("sweep models/planar-pendulum.holo --vary g=1..2,3 --until 5 --every 0.5 --out few")
+        .ok();
+    assert!(svg("few --x t --y q.x").contains(">g = 1.5<"));
+    folder.run("plot grid --map q.w --svg f.svg").refused(&["grid has no map of 'q.w'", "it has"]);
+    folder.run("plot few --map q.x --svg f.svg").refused(&["no grid of two dimensions"]);
+    folder.run("plot sweep --x t --svg f.svg").refused(&["record them by --every"]);
     check(&shown(&chromium, &folder, "cmp/report.html", 500), 2, 0);
 }
 

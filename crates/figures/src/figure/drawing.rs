@@ -265,6 +265,10 @@ fn layout_of(chart: &Chart, plots: &[Plot]) -> Layout {
         .with_show_grid(false)
         .with_box_axes()
         .with_tick_align(TickAlign::Inside);
+    if let Some(map) = &chart.map {
+        // What the colours are.
+        layout = layout.with_title(visible(&map.name).into_owned());
+    }
     if let Some((low, high, step)) = decades(chart, &chart.x, |point| point.0) {
         layout = layout
             .with_x_axis_min(low)

@@ -8,6 +8,7 @@ mod command;
 mod comparison;
 mod events;
 mod folder;
+mod histories;
 mod invariants;
 mod lattice;
 mod measures;
@@ -144,6 +145,8 @@ pub struct Axes {
     pub x: Option<String>,
     /// Columns along the vertical axis: `q.x`; `q` for all of a quantity, `r[*].x` for all members.
     pub y: Vec<String>,
+    /// Result of a grid of trajectories that is drawn over its two dimensions.
+    pub map: Option<String>,
     /// Event whose states are drawn, in place of the samples.
     pub event: Option<String>,
     /// Points or lines; by default lines where samples follow the motion.
@@ -160,7 +163,7 @@ pub struct Axes {
 
 impl Axes {
     fn are_chosen(&self) -> bool {
-        self.x.is_some() || !self.y.is_empty() || self.event.is_some()
+        self.x.is_some() || !self.y.is_empty() || self.event.is_some() || self.map.is_some()
     }
 
     /// Gives a chart the scales and ends that were asked for.

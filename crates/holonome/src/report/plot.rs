@@ -55,7 +55,7 @@ pub fn figure(paths: &[&Path], axes: &Axes) -> Result<Figure, Error> {
         [Stored::Comparison(value)] => {
             work_precision(value).into_iter().map(|(_, chart)| chart).collect()
         }
-        [Stored::Sweep(run)] => vec![sweep::chart(run, axes)?],
+        [Stored::Sweep(run)] => sweep::charts(run, axes)?,
         all => {
             let runs = all.iter().zip(paths).map(|(one, path)| match one {
                 Stored::Run(run) => Ok(run),

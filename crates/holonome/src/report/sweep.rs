@@ -1,13 +1,16 @@
 //! Pages of ensembles: all trajectories at once.
 
 use super::command::command;
+use super::histories::varied;
 use super::invariants::{cost_rows, drift_table, invariants};
-use super::{AGAIN, Axes, model_section, sampled, section};
+use super::{AGAIN, Axes, histories, model_section, sampled, section};
 use crate::error::Error;
+use crate::recording::TIME;
 use crate::store::{Status, StoredRun};
 use crate::summary::StoredSummary;
 use holonome_figures::numbers::{count, number};
-use holonome_figures::{Axis, Chart, Curve, Page, Panel, Preset, Samples, Style, Table};
+use holonome_figures::{Axis, Chart, Curve, Map, Page, Panel, Preset, Samples, Style, Table};
+use holonome_words::option;
 use serde_json::Value;
 
 /// Number of bins of a histogram.
@@ -15,6 +18,9 @@ const BINS: usize = 60;
 
 /// Maximum number of columns of the trajectories.
 const COLUMNS: usize = 24;
+
+/// Number of panels of histories that nobody asked for.
+const PANELS: usize = 3;
 
 /// Maximum number of trajectories drawn one by one; of more, those with the extremes of every
 /// column.
@@ -62,7 +68,7 @@ pub(super) fn page(run: &StoredRun, numbers: usize) -> Result<Page, Error> {
         ));
     }
     page.warnings.append(&mut summary.warnings);
-    page.sections.push(section(panels(run, &columns, &summary, numbers)));
+    page.sections.push(section(panels(run, &columns, &summary, numbers)?));
     let mut rows = cost_rows(&[&summary]);
     rows.insert(0, vec!["cost of all".to_string(), String::new()]);
     let cost = Table { title: "Cost".to_string(), rows, ..Table::default() };
@@ -109,9 +115,18 @@ fn panels(
     columns: &[Column],
     summary: &StoredSummary,
     numbers: usize,
-) -> Vec<Panel> {
+) -> Result<Vec<Panel>, Error> {
     let mut panels = super::measures::panels(&summary.measures);
     let varied = varied(run);
+    let maps = maps(run, columns)?;
+    let histories = histories::of_page(run)?;
+    let fans = histories.iter().map(|h| (h.name().to_string(), h.fan())).collect();
+    let densities = histories.iter().filter_map(|h| Some((h.name().to_string(), h.density()?)));
+    for charts in [maps, fans, densities.collect()] {
+        if !charts.is_empty() {
+            panels.push(Panel::Charts(charts));
+        }
+    }
     for drift in [false, true] {
         // Varied quantities need no histogram. Final states first.
         let mut of_kind: Vec<&Column> =
@@ -131,7 +146,48 @@ fn panels(
     let presets = presets(run, columns);
     let title = "Trajectories".to_string();
     panels.push(Panel::Explorer { title, runs: vec![samples], presets });
-    panels
+    Ok(panels)
+}
+
+/// Maps of the results of a grid of two dimensions, the states at the end first, drifts last as powers
+/// of ten; empty for other ensembles.
+fn maps(run: &StoredRun, columns: &[Column]) -> Result<Vec<(String, Chart)>, Error> {
+    let names = run.grid();
+    let values = run.grid_values().map_err(Error::store)?;
+    let long: Vec<(&String, &Vec<f64>)> =
+        names.iter().zip(&values).filter(|(_, values)| values.len() > 1).collect();
+    let [(x_name, x), (y_name, y)] = long[..] else { return Ok(Vec::new()) };
+    let is_result = |column: &&Column| {
+        column.values.len() == x.len() * y.len()
+            && !names.contains(&column.name)
+            && column.values.iter().any(|value| *value != column.values[0])
+    };
+    let mut shown: Vec<&Column> = columns.iter().filter(is_result).collect();
+    shown.sort_by_key(|column| (column.drift, !column.name.ends_with(" at T")));
+    let chart = |column: &Column| {
+        let name = match column.drift {
+            true => format!("log₁₀ of the largest {}", column.name),
+            false => column.name.clone(),
+        };
+        // The last dimension runs fastest.
+        let at = |k: usize| column.values[(k % x.len()) * y.len() + k / x.len()];
+        let value = |k: usize| match column.drift {
+            true if at(k) > 0.0 => at(k).log10(),
+            true => f64::NAN,
+            false => at(k),
+        };
+        let values = (0..x.len() * y.len()).map(value).collect();
+        let chart = Chart {
+            title: format!("{name} over {x_name} and {y_name}"),
+            note: format!("{} trajectories of a grid.", count(run.samples() as u64)),
+            x: Axis::linear(x_name.clone()),
+            y: Axis::linear(y_name.clone()),
+            map: Some(Map { name, x: x.clone(), y: y.clone(), values }),
+            ..Chart::default()
+        };
+        (column.name.clone(), chart)
+    };
+    Ok(shown.into_iter().map(chart).collect())
 }
 
 /// Varied quantities, final values of recorded ones, and single values of each trajectory.
@@ -167,9 +223,63 @@ fn read(run: &StoredRun) -> Result<Vec<Column>, Error> {
     Ok(columns)
 }
 
-/// A result of all trajectories over a varied quantity.
-pub(super) fn chart(run: &StoredRun, axes: &Axes) -> Result<Chart, Error> {
+/// Charts of an ensemble: histories over time if these are asked for; by default the map of a grid, or
+/// a result of all trajectories over a varied quantity, or if none has values of its own, histories.
+pub(super) fn charts(run: &StoredRun, axes: &Axes) -> Result<Vec<Chart>, Error> {
     let columns = read(run)?;
+    if axes.x.as_deref() == Some(TIME) {
+        let wanted = |name: &str| axes.y.is_empty() || axes.y.iter().any(|y| names(y, name));
+        let most = if axes.y.is_empty() { PANELS } else { usize::MAX };
+        let histories = histories::histories(run, most, &wanted)?;
+        if histories.is_empty() {
+            return Err(Error::option(format!(
+                "{} has no samples of such a quantity between start and end: record them by {}",
+                run.path().display(),
+                option("every")
+            )));
+        }
+        return Ok(histories.iter().map(|history| history.fan()).collect());
+    }
+    if axes.map.is_some() || !axes.are_chosen() {
+        let mut maps = maps(run, &columns)?;
+        let named = |(name, _): &(String, Chart), wanted: &str| {
+            name == wanted || name.strip_suffix(" at T") == Some(wanted)
+        };
+        if let Some(wanted) = &axes.map {
+            let Some(place) = maps.iter().position(|map| named(map, wanted)) else {
+                let known: Vec<&str> = maps.iter().map(|(name, _)| name.as_str()).collect();
+                let help = match known.is_empty() {
+                    true => {
+                        format!("it is no grid of two dimensions: give two by {}", option("over"))
+                    }
+                    false => format!("it has {}", known.join(", ")),
+                };
+                let path = run.path().display();
+                return Err(Error::option(format!("{path} has no map of '{wanted}'; {help}")));
+            };
+            return Ok(vec![maps.swap_remove(place).1]);
+        }
+        if !maps.is_empty() {
+            return Ok(vec![maps.swap_remove(0).1]);
+        }
+        let spread = varied(run).iter().any(|name| columns.iter().any(|c| c.name == *name));
+        let histories =
+            if spread { Vec::new() } else { histories::histories(run, PANELS, &|_| true)? };
+        if !histories.is_empty() {
+            return Ok(histories.iter().map(|history| history.fan()).collect());
+        }
+    }
+    Ok(vec![over(run, axes, columns)?])
+}
+
+/// True if a name chooses a column: its own, that of its quantity, or that with any member.
+fn names(chosen: &str, column: &str) -> bool {
+    let quantity = || column.split(['.', '[']).next();
+    column == chosen || quantity() == Some(chosen)
+}
+
+/// A result of all trajectories over a varied quantity.
+fn over(run: &StoredRun, axes: &Axes, columns: Vec<Column>) -> Result<Chart, Error> {
     let first = run.trajectories().map_or(0, |range| range.start);
     let samples = thinned(&columns, first, DOTS * (columns.len() + 1));
     let begin = presets(run, &columns).into_iter().next();
@@ -177,12 +287,6 @@ pub(super) fn chart(run: &StoredRun, axes: &Axes) -> Result<Chart, Error> {
         let path = run.path().display();
         Error::option(format!("{path} has no column '{name}'; it has {known}"))
     })
-}
-
-/// Names of the varied quantities.
-fn varied(run: &StoredRun) -> Vec<&str> {
-    let pairs = run.attributes().get("sweep").and_then(|sweep| sweep["vary"].as_array());
-    pairs.into_iter().flatten().filter_map(|pair| pair[0].as_str()).collect()
 }
 
 /// Name of the quantity to which a column belongs.
