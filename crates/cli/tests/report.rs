@@ -209,6 +209,10 @@ draw trail(q) colour \"#a03\"
         assert!(page.contains(&format!("\"form\":\"{form}\"")), "{form}");
     }
     check(&shown(&chromium, &folder, "drawn/report.html", 1280), 3, 1);
+    // The figure of the motion shows the trails: an ellipse.
+    folder.run("plot drawn --svg drawn.svg").ok();
+    let svg = fs::read_to_string(folder.path("drawn.svg")).unwrap();
+    assert!(svg.contains(">x<") && svg.contains(">y<") && !svg.contains(">q.x<"), "{svg}");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use super::comparison::work_precision;
 use super::invariants::{DrawnRun, Invariant, charts, invariants};
 use super::sampled::{self, ColumnPlace};
 use super::sampling::Rates;
-use super::scene::Scene;
+use super::scene::{self, Scene};
 use super::{Axes, Stored, events, lattice, sweep};
 use crate::error::Error;
 use crate::problem::Problem;
@@ -28,6 +28,9 @@ const PATHS: usize = 6;
 
 /// Largest number of columns and rows of a map.
 const MAP: [usize; 2] = [240, 160];
+
+/// Most numbers of the motion that a figure shows.
+const NUMBERS: usize = 400_000;
 
 /// Most curves over time in a chart that nobody asked for.
 const CURVES: usize = 8;
@@ -365,6 +368,9 @@ fn motion(run: &StoredRun) -> Result<Option<Chart>, Error> {
         let names = arrays.map(|array| run.column_names(&array.name).map_err(Error::store));
         Ok(names.collect::<Result<Vec<_>, _>>()?.concat())
     };
+    if let Some(chart) = trails(run, problem.as_ref())? {
+        return Ok(Some(chart));
+    }
     let mut paths = scene.map(|scene| scene.paths()).unwrap_or_default();
     paths.retain(|(array, _)| arrays.iter().any(|known| known.name == *array));
     let mut chart = match &paths[..] {
@@ -417,6 +423,47 @@ fn motion(run: &StoredRun) -> Result<Option<Chart>, Error> {
         chart.curves.iter_mut().for_each(|curve| curve.style = style);
     }
     Ok(Some(chart))
+}
+
+/// Ways of the points whose trails a model draws, or else of its spheres, in their plane or seen along
+/// their third axis; `None` if it draws none.
+fn trails(run: &StoredRun, problem: Option<&Problem>) -> Result<Option<Chart>, Error> {
+    let Some(problem) = problem.filter(|problem| !problem.model.drawings.is_empty()) else {
+        return Ok(None);
+    };
+    let times = run.times().map_err(Error::store)?;
+    let mut rates = Rates::new(run, problem)?;
+    let Some(motion) = scene::motion(run, problem, &times, rates.as_mut(), NUMBERS)? else {
+        return Ok(None);
+    };
+    let mut curves: Vec<Curve> = Vec::new();
+    for form in ["trail", "sphere"] {
+        let all = motion.drawn.iter().filter(|drawn| drawn.form == form && curves.is_empty());
+        let mut found = Vec::new();
+        for drawn in all {
+            let ways = &drawn.arguments[0];
+            for member in 0..drawn.points.len() {
+                let axis = |k: usize| -> Vec<f64> {
+                    ways.values.iter().skip(3 * member + k).step_by(ways.width).copied().collect()
+                };
+                let (x, y) = (axis(0), axis(1));
+                // What stands still has one frame.
+                if x.len() > 1 {
+                    let name = drawn.labels.get(member).cloned().unwrap_or_default();
+                    found.push(Curve { name, colour: found.len(), x, y, ..Curve::default() });
+                }
+            }
+        }
+        curves.extend(found);
+    }
+    if curves.is_empty() {
+        return Ok(None);
+    }
+    if motion.stroboscopic {
+        curves.iter_mut().for_each(|curve| curve.style = Style::Points);
+    }
+    let (x, y) = (Axis::linear("x"), Axis::linear("y"));
+    Ok(Some(Chart { x, y, curves, equal: true, ..Chart::default() }))
 }
 
 /// Columns of a run by their names.

@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::problem::Problem;
 use crate::report::sampling::{Rates, Sampling};
 use crate::store::{RowReader, StoredRun};
-use holonome_figures::Motion;
+use holonome_figures::{Drawn, DrawnNumbers, Motion};
 
 /// Maximum number of frames: across the width of the page more cannot be distinguished.
 const FRAMES: usize = 3000;
@@ -125,7 +125,8 @@ impl Film<'_> {
     fn take(self, run: &StoredRun, rates: Option<&mut Rates>) -> Result<Option<Motion>, Error> {
         let Film { mut scene, mut pictures, times, numbers } = self;
         let drawn = pictures.as_ref().map_or(0, Pictures::width);
-        let width = 3 * scene.points.len() + 9 * scene.bodies.len() + drawn;
+        let own = 3 * scene.points.len() + 9 * scene.bodies.len() + 7 * scene.spins.len();
+        let width = own + drawn;
         let samples = run.samples();
         let recorded = run.arrays();
         let there = |place: &&Place| recorded.iter().any(|array| array.name == place.array);
@@ -153,7 +154,10 @@ impl Film<'_> {
             string: scene.string,
             kinds: scene.kinds.clone(),
             bodies: scene.bodies.iter().map(|rotated| rotated.body).collect(),
-            drawn: pictures.as_ref().map(Pictures::forms).unwrap_or_default(),
+            drawn: match &pictures {
+                Some(pictures) if pictures.draw() => pictures.forms(),
+                _ => scene.arrows().into_iter().collect(),
+            },
             seconds: run.time_unit().and_then(seconds),
             stroboscopic: frames.stroboscopic,
             note: format!("{note} {}", frames.note),
@@ -170,6 +174,7 @@ impl Film<'_> {
                 None => None,
             };
             scene.add_frame(&rows, camera, &mut motion);
+            scene.add_arrows(&rows, &mut motion);
         }
         let all = motion.drawn.iter_mut();
         all.flat_map(|drawn| drawn.arguments.iter_mut().chain(&mut drawn.shades))
@@ -186,6 +191,33 @@ impl Film<'_> {
 }
 
 impl Scene {
+    /// Arrows of spins, without numbers yet.
+    fn arrows(&self) -> Option<Drawn> {
+        (!self.spins.is_empty()).then(|| Drawn {
+            form: "arrow",
+            points: vec![1; self.spins.len()],
+            arguments: vec![DrawnNumbers::default(); 2],
+            shades: Some(DrawnNumbers::default()),
+            ..Drawn::default()
+        })
+    }
+
+    /// Adds the arrows of a frame, whose middles are at their sites.
+    fn add_arrows(&self, rows: &Rows, motion: &mut Motion) {
+        let [Drawn { arguments, shades: Some(shades), .. }] = &mut motion.drawn[..] else { return };
+        if self.spins.is_empty() {
+            return;
+        }
+        for (place, site) in &self.spins {
+            let v = rows.numbers(place);
+            arguments[0].values.extend((0..3).map(|k| site[k] - v[k] / 2.0));
+            arguments[1].values.extend(v);
+            shades.values.push(v[2]);
+        }
+        let count = self.spins.len();
+        (arguments[0].width, arguments[1].width, shades.width) = (3 * count, 3 * count, count);
+    }
+
     /// All places of numbers.
     fn places(&self) -> impl Iterator<Item = &Place> {
         let of_points = self.points.iter().flat_map(|position| match position {
@@ -193,7 +225,8 @@ impl Scene {
             Position::Apart(places) => places,
             Position::Of(..) | Position::Fixed(_) => &[],
         });
-        of_points.chain(self.bodies.iter().map(|rotated| &rotated.place))
+        let of_bodies = self.bodies.iter().map(|rotated| &rotated.place);
+        of_points.chain(of_bodies).chain(self.spins.iter().map(|(place, _)| place))
     }
 
     fn add_frame(&self, rows: &Rows, camera: Option<Camera>, motion: &mut Motion) {

@@ -6,6 +6,7 @@ mod film;
 mod joints;
 mod rods;
 mod rotation;
+mod spins;
 
 use crate::kernels::StateVectors;
 use crate::problem::Problem;
@@ -75,6 +76,8 @@ pub(super) struct Scene {
     sticks: Vec<[u32; 2]>,
     kinds: Vec<u8>,
     bodies: Vec<Rotated>,
+    /// Spins, and their sites.
+    spins: Vec<(Place, [f64; 3])>,
     note: String,
 }
 
@@ -101,6 +104,10 @@ impl Scene {
         if !turning.is_empty() {
             let free = scene.take_bodies(model, &turning, &vectors);
             return scene.fits().then(|| scene.with_points(model, &free));
+        }
+        if let Some(spins) = positions.iter().find(|v| spins::are_spins(model, v)) {
+            scene.take_spins(model, spins);
+            return Some(scene);
         }
         let is_place = |v: &&Variable| !model.is_hamiltonian() || is_place(model, v);
         let seen: Vec<&Quantity> = model.observables.iter().filter(|q| is_seen(q)).collect();
@@ -350,6 +357,18 @@ impl Scene {
 }
 
 impl Scene {
+    /// Takes vectors as arrows at the sites of their lattice.
+    fn take_spins(&mut self, model: &Model, family: &Variable) {
+        let sites = spins::sites(model, family).into_iter().enumerate();
+        self.spins = sites.map(|(k, site)| (place(family, 3 * k, 3), site)).collect();
+        self.dimension = 3;
+        let name = &family.family.name;
+        self.note = format!(
+            "{} vectors {name}, each at its site; the colour is that of its third component.",
+            self.spins.len()
+        );
+    }
+
     /// Takes the numbers at the sites of a grid as heights of a net.
     fn take_grid(&mut self, family: &Variable) {
         let sides: Vec<u32> =
@@ -608,6 +627,27 @@ mod tests {
         );
         assert_eq!(found.kinds[..3], [1, 0, 1], "the heavy ones first");
         assert_eq!(found.sticks, [[0, 1], [3, 4], [6, 7], [9, 10]]);
+    }
+
+    #[test]
+    fn vectors_that_keep_their_lengths_are_spins() {
+        let chain = "state S[i in 1..4] : R^3 = (2*sin(i), 0, 2*cos(i))
+             S[i]' = cross(S[i], S[if(i == 4, 1, i + 1)] + (0, 0, 1))";
+        let found = scene(chain);
+        assert_eq!((found.spins.len(), found.points.len(), found.dimension), (4, 0, 3));
+        assert!((found.spins[3].1[0] - 3.0 * 2.3).abs() < 1e-12, "{:?}", found.spins);
+        let grid = scene(
+            &chain
+                .replace("[i in 1..4]", "[i in 1..2, j in 1..3]")
+                .replace("S[i]' =", "S[i,j]' =")
+                .replace("S[i]", "S[i,j]")
+                .replace("S[if(i == 4, 1, i + 1)]", "S[3 - i,j]"),
+        );
+        assert_eq!(grid.spins[4].1.map(|x| (10.0 * x).round()), [23.0, 23.0, 0.0]);
+        // Damped ones shrink, and velocities are no positions.
+        assert!(scene(&chain.replace("cross(S[i],", "-0.1*S[i] + cross(S[i],")).spins.is_empty());
+        let bodies = "state r[i in 1..2] : R^3 = (i, 0, 0)\nstate v[i in 1..2] : R^3 = (0, i, 0)\nr[i]' = v[i]\nv[i]' = -r[i]";
+        assert_eq!(scene(bodies).points.len(), 2);
     }
 
     #[test]
