@@ -29,20 +29,25 @@ use std::fs;
 use std::io::Read;
 use std::process::{Command, Stdio};
 
-const PAGES: [&str; 13] = [
+const PAGES: [&str; 18] = [
     "README.md",
+    "docs/bodies.md",
     "docs/cluster.md",
+    "docs/coming-from.md",
+    "docs/driving.md",
     "docs/first.md",
     "docs/gallery.md",
     "docs/guide.md",
     "docs/langevin.md",
     "docs/language.md",
+    "docs/lattices.md",
     "docs/library.md",
     "docs/methods.md",
     "docs/penalty.md",
     "docs/rolling.md",
     "docs/speed.md",
     "docs/storage.md",
+    "docs/time.md",
 ];
 
 fn read(page: &str) -> String {
@@ -353,13 +358,14 @@ fn the_penalty_page_is_true() {
     check_page("docs/penalty.md");
 }
 
-/// The numbers of the table are those of the study.
 #[test]
 fn the_pages_for_newcomers_and_fields_are_true() {
-    check_page("docs/coming-from.md");
-    check_page("docs/lattices.md");
+    for page in ["coming-from", "lattices", "driving", "time", "bodies"] {
+        check_page(&format!("docs/{page}.md"));
+    }
 }
 
+/// The numbers of the table are those of the study.
 #[test]
 fn the_rolling_page_is_true() {
     check_page("docs/rolling.md");
