@@ -504,6 +504,23 @@ fn the_methods_page_lists_every_treatment() {
     assert_eq!(treatments, TREATMENTS.iter().map(|facts| facts.name).collect::<Vec<_>>());
 }
 
+/// The methods of the table that says which one to take exist.
+#[test]
+fn the_methods_page_advises_methods_that_exist() {
+    let folder = Folder::new();
+    let mut seen = 0;
+    for row in rows("docs/methods.md", "Which method?") {
+        for typed in row[1].split('`').skip(1).step_by(2) {
+            let method = typed.split(' ').next().unwrap();
+            if !method.starts_with("--") {
+                folder.run(&format!("methods {method}")).ok();
+                seen += 1;
+            }
+        }
+    }
+    assert!(seen > 10, "{seen} methods");
+}
+
 /// Checksum of the program `cksum` (POSIX): a cyclic redundancy check of the bytes and of their
 /// number.
 fn cksum(bytes: &[u8]) -> u32 {
