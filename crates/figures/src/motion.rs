@@ -7,6 +7,8 @@ use serde::Serialize;
 pub struct Motion {
     /// Name of the moving system.
     pub name: String,
+    /// Name of the view, where a motion has several.
+    pub view: String,
     /// Description of the picture, for readers who cannot see it.
     pub note: String,
     /// 2 in the plane, whose vertical is y, or 3 in space, whose vertical is z.

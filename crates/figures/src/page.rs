@@ -56,8 +56,8 @@ pub enum Panel {
         /// Choices of axes, the first of which is shown.
         presets: Vec<Preset>,
     },
-    /// A motion to be played.
-    Motion(Box<Motion>),
+    /// A motion to be played, in one of several views by their names.
+    Motion(Vec<Motion>),
     /// A table.
     Table(Table),
     /// A text, word for word.

@@ -96,7 +96,7 @@ struct ShownSection<'p> {
 enum ShownPanel<'p> {
     Charts { charts: Vec<NamedChart<'p>> },
     Explorer { title: &'p str, runs: Vec<ShownSamples<'p>>, presets: &'p [Preset] },
-    Motion(ShownMotion<'p>),
+    Motion { motions: Vec<ShownMotion<'p>> },
     Table(&'p Table),
     Text { title: &'p str, text: &'p str },
 }
@@ -181,7 +181,9 @@ impl Blob {
                 let runs = runs.iter().map(|samples| self.samples(samples)).collect();
                 ShownPanel::Explorer { title, runs, presets }
             }
-            Panel::Motion(motion) => ShownPanel::Motion(self.motion(motion)),
+            Panel::Motion(motions) => ShownPanel::Motion {
+                motions: motions.iter().map(|motion| self.motion(motion)).collect(),
+            },
             Panel::Table(table) => ShownPanel::Table(table),
             Panel::Text { title, text } => ShownPanel::Text { title, text },
         }

@@ -18,11 +18,17 @@ const AXES = 1.55;
 
 class MotionView {
   constructor(canvas, motion, forms, colours) {
-    Object.assign(this, { canvas, motion, forms, first: colours, turn: -0.9, tilt: 0.35, zoom: 1, shift: [0, 0], t: motion.times[0], trail: true });
-    this.points = motion.moving + motion.fixed.length;
-    this.measure();
+    Object.assign(this, { canvas, first: colours, turn: -0.9, tilt: 0.35, zoom: 1, shift: [0, 0], t: motion.times[0], trail: true });
+    this.show(motion, forms);
     this.listen();
     new ResizeObserver(() => this.draw()).observe(canvas);
+  }
+
+  // Shows another view of the same motion.
+  show(motion, forms) {
+    Object.assign(this, { motion, forms, points: motion.moving + motion.fixed.length, length: 0 });
+    this.measure();
+    this.draw();
   }
 
   // Compute the box of all positions.

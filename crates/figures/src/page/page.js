@@ -98,14 +98,24 @@ function crossings(run, t, column, value, others) {
   return found;
 }
 
-function motionPanel(motion, buffer, colours) {
-  for (const name of ["times", "positions", "rotations"]) motion[name] = numbers(buffer, motion[name]);
-  const forms = new Forms(motion, buffer), space = motion.dimension === 3;
-  const help = space ? "Drag to turn, wheel to zoom, double-click for the first view; arrows, + and − with the keyboard." : "Drag to move, wheel to zoom, double-click for the first view; arrows, + and − with the keyboard.";
-  const canvas = element("canvas", { tabindex: "0", role: "img", "aria-label": `${motion.note} ${help}`, title: help });
-  const made = panel(motion.name || "Motion");
-  made.append(element("div", { class: "stage" }, canvas), element("p", { class: "note", text: motion.note }));
-  return { made, start: () => { const view = new MotionView(canvas, motion, forms, colours); motions.push(view); } };
+function motionPanel({ motions: views }, buffer, colours) {
+  const forms = views.map((motion) => {
+    for (const name of ["times", "positions", "rotations"]) motion[name] = numbers(buffer, motion[name]);
+    return new Forms(motion, buffer);
+  });
+  const help = ({ dimension }) => `Drag to ${dimension === 3 ? "turn" : "move"}, wheel to zoom, double-click for the first view; arrows, + and − with the keyboard.`;
+  const canvas = element("canvas", { tabindex: "0", role: "img" }), note = element("p", { class: "note" });
+  let view = null;
+  const show = (k) => {
+    canvas.title = help(views[k]);
+    canvas.setAttribute("aria-label", `${views[k].note} ${canvas.title}`);
+    note.textContent = views[k].note;
+    if (view) view.show(views[k], forms[k]);
+  };
+  const made = panel(views[0].name || "Motion", views.length > 1 && choice("What moves", views.map((motion) => motion.view), show));
+  made.append(element("div", { class: "stage" }, canvas), note);
+  show(0);
+  return { made, start: () => { view = new MotionView(canvas, views[0], forms[0], colours); motions.push(view); } };
 }
 
 function tablePanel({ title, rows, note, words }) {

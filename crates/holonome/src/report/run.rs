@@ -35,7 +35,7 @@ pub(super) struct Shown {
     times: Vec<f64>,
     invariants: Vec<Invariant>,
     samples: Samples,
-    motion: Option<Motion>,
+    motions: Vec<Motion>,
     events: Events,
     /// Report of the engine on the model; the error says why it is not known.
     derived: Result<String, String>,
@@ -59,21 +59,21 @@ impl Shown {
         let invariants = invariants::invariants(summary.drift.take());
         let problem = stored_problem(run.path(), run.attributes());
         let mut sampling = Sampling::default();
-        let (motion, derived) = match problem {
+        let (motions, derived) = match problem {
             Ok(problem) => {
                 let mut rates = Rates::new(&run, &problem)?;
                 if let Some(rates) = &mut rates {
                     sampling = rates.sampling(1)?;
                 }
-                let motion = scene::motion(&run, &problem, &times, rates.as_mut(), places)?;
-                (motion, Ok(Check::new(&problem).to_long_text()))
+                let motions = scene::motions(&run, &problem, &times, rates.as_mut(), places)?;
+                (motions, Ok(Check::new(&problem).to_long_text()))
             }
-            Err(error) => (None, Err(error.to_string())),
+            Err(error) => (Vec::new(), Err(error.to_string())),
         };
         samples.joined = sampling.follows();
         samples.note = sampling.note().unwrap_or_default();
         let events = Events::read(&run, &samples, numbers)?;
-        Ok(Shown { name, run, summary, times, invariants, samples, motion, events, derived })
+        Ok(Shown { name, run, summary, times, invariants, samples, motions, events, derived })
     }
 
     /// Label of an axis of time.
@@ -108,7 +108,9 @@ pub(super) fn page(runs: &[Shown]) -> Result<Page, Error> {
     }
     let motion = |run: &Shown| {
         let name = if runs.len() > 1 { run.name.clone() } else { "Motion".to_string() };
-        run.motion.clone().map(|motion| Panel::Motion(Box::new(Motion { name, ..motion })))
+        let named = |motion: &Motion| Motion { name: name.clone(), ..motion.clone() };
+        let motions: Vec<Motion> = run.motions.iter().map(named).collect();
+        (!motions.is_empty()).then_some(Panel::Motion(motions))
     };
     let mut first: Vec<Panel> = runs.iter().filter_map(motion).collect();
     let sources: Vec<DrawnRun> = runs

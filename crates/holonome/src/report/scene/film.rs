@@ -96,21 +96,49 @@ pub(in crate::report) fn motion(
     rates: Option<&mut Rates>,
     numbers: usize,
 ) -> Result<Option<Motion>, Error> {
+    Ok(views(run, problem, times, (rates, 1), numbers)?.into_iter().next())
+}
+
+/// [`motion`] in every view that a model has: those of the fields of a lattice.
+pub(in crate::report) fn motions(
+    run: &StoredRun,
+    problem: &Problem,
+    times: &[f64],
+    rates: Option<&mut Rates>,
+    numbers: usize,
+) -> Result<Vec<Motion>, Error> {
+    views(run, problem, times, (rates, usize::MAX), numbers)
+}
+
+/// At most `most` views.
+fn views(
+    run: &StoredRun,
+    problem: &Problem,
+    times: &[f64],
+    (mut rates, most): (Option<&mut Rates>, usize),
+    numbers: usize,
+) -> Result<Vec<Motion>, Error> {
     let (pictures, reason) = Pictures::of(run, problem)?;
-    let scene = match &pictures {
+    let mut scenes = match &pictures {
         // What a model draws stands in the place of what could be guessed.
         Some(pictures) if pictures.draw() => {
-            Some(Scene { dimension: pictures.dimension(), ..Scene::default() })
+            vec![Scene { dimension: pictures.dimension(), ..Scene::default() }]
         }
-        _ => Scene::of(problem),
+        _ => Scene::all(problem),
     };
-    let Some(scene) = scene else { return Ok(None) };
-    let film = Film { scene, pictures, times, numbers };
-    let motion = film.take(run, rates)?;
-    Ok(motion.map(|motion| Motion {
-        note: format!("{} {reason}", motion.note).trim().to_string(),
-        ..motion
-    }))
+    let recorded = run.arrays();
+    let there = |place: &Place| recorded.iter().any(|array| array.name == place.array);
+    scenes.retain(|scene| run.samples() > 1 && scene.places().all(there));
+    scenes.truncate(most);
+    let numbers = numbers / scenes.len().max(1);
+    let (mut pictures, mut motions) = (pictures, Vec::new());
+    for scene in scenes {
+        let film = Film { scene, pictures: pictures.take(), times, numbers };
+        let motion = film.take(run, rates.as_deref_mut())?;
+        let note = format!("{} {reason}", motion.note).trim().to_string();
+        motions.push(Motion { note, ..motion });
+    }
+    Ok(motions)
 }
 
 /// A scene that is filmed along a run.
@@ -122,17 +150,12 @@ struct Film<'p> {
 }
 
 impl Film<'_> {
-    fn take(self, run: &StoredRun, rates: Option<&mut Rates>) -> Result<Option<Motion>, Error> {
+    fn take(self, run: &StoredRun, rates: Option<&mut Rates>) -> Result<Motion, Error> {
         let Film { mut scene, mut pictures, times, numbers } = self;
         let drawn = pictures.as_ref().map_or(0, Pictures::width);
         let own = 3 * scene.points.len() + 9 * scene.bodies.len() + 7 * scene.spins.len();
         let width = own + drawn;
         let samples = run.samples();
-        let recorded = run.arrays();
-        let there = |place: &&Place| recorded.iter().any(|array| array.name == place.array);
-        if samples < 2 || !scene.places().all(|place| there(&place)) {
-            return Ok(None);
-        }
         let most = (numbers / width.max(1)).clamp(2, FRAMES);
         let frames = Frames::of(samples, most, rates)?;
         let mut rows = Rows::new(run, scene.places())?;
@@ -146,6 +169,7 @@ impl Film<'_> {
             None => scene.note.clone(),
         };
         let mut motion = Motion {
+            view: scene.view.clone(),
             dimension: scene.dimension,
             moving: scene.points.len(),
             balls: scene.balls,
@@ -186,7 +210,7 @@ impl Film<'_> {
         } else if pictures.is_none() {
             follow(&mut motion);
         }
-        Ok(Some(motion))
+        Ok(motion)
     }
 }
 

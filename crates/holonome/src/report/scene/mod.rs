@@ -4,6 +4,7 @@ mod arms;
 mod drawn;
 mod film;
 mod joints;
+mod lattices;
 mod rods;
 mod rotation;
 mod spins;
@@ -11,12 +12,13 @@ mod spins;
 use crate::kernels::StateVectors;
 use crate::problem::Problem;
 use arms::arms;
-pub(super) use film::motion;
+pub(super) use film::{motion, motions};
 use holonome_figures::Body;
 use holonome_model::elaborate::expression::{FOLLOWING, MOMENTUM};
 use holonome_model::elaborate::model::{Model, Quantity, Role, Variable};
 use holonome_model::elaborate::shape::Shape;
 use joints::{Joint, joints};
+use lattices::Lattice;
 use rods::{Rod, Rods};
 use rotation::Attitude;
 
@@ -78,11 +80,21 @@ pub(super) struct Scene {
     bodies: Vec<Rotated>,
     /// Spins, and their sites.
     spins: Vec<(Place, [f64; 3])>,
+    /// Name of the view, where a model has several.
+    view: String,
     note: String,
 }
 
 impl Scene {
-    /// Picture of a model; `None` if it has no positions.
+    /// Pictures of a model: of a lattice one for each of its fields; none without positions.
+    pub fn all(problem: &Problem) -> Vec<Scene> {
+        match Scene::of(problem) {
+            Some(scene) => vec![scene],
+            None => lattices::lattices(&problem.model).into_iter().map(Scene::of_lattice).collect(),
+        }
+    }
+
+    /// Picture of a model that is no lattice; `None` if it has no positions.
     pub fn of(problem: &Problem) -> Option<Scene> {
         let model = &problem.model;
         let positions: Vec<&Variable> =
@@ -318,8 +330,7 @@ impl Scene {
         }
     }
 
-    /// Take one, two or three scalars as a point of the configuration space; more of one family as
-    /// a string.
+    /// Take one, two or three scalars as a point of the configuration space.
     fn take_scalars(&mut self, positions: &[&Variable]) -> bool {
         let scalars: Vec<&Variable> =
             positions.iter().filter(|v| v.family.shape == Shape::Scalar).copied().collect();
@@ -335,19 +346,6 @@ impl Scene {
                 self.points = vec![Position::Apart(places.collect())];
                 self.dimension = all.max(2);
                 self.note = format!("A point of the configuration space ({}).", names.join(", "));
-            }
-            (4..=POINTS, [family]) if family.family.indices.len() == 2 => {
-                self.take_grid(family);
-                return true;
-            }
-            (4..=POINTS, [family]) => {
-                let heights = (0..all).map(|k| Position::Numbers(place(family, k, 1)));
-                self.points = heights.collect();
-                (self.dimension, self.string) = (2, true);
-                self.note = format!(
-                    "{} as heights along the row of its {all} members.",
-                    family.family.name
-                );
             }
             _ => return false,
         }
@@ -369,20 +367,37 @@ impl Scene {
         );
     }
 
-    /// Takes the numbers at the sites of a grid as heights of a net.
-    fn take_grid(&mut self, family: &Variable) {
-        let sides: Vec<u32> =
-            family.family.bounds.iter().map(|(low, high)| (high - low + 1) as u32).collect();
-        let (rows, columns) = (sides[0], sides[1]);
-        let heights = (0..family.family.members()).map(|k| Position::Numbers(place(family, k, 1)));
-        self.points = heights.collect();
-        let at = |i: u32, j: u32| i * columns + j;
+    /// Picture of a field: heights along a row, or a net over a grid.
+    fn of_lattice(lattice: Lattice) -> Scene {
+        let Lattice { name, sites, columns } = lattice;
+        let height = |first: usize| Place { array: name.clone(), first, count: 1 };
+        let points: Vec<Position> = (0..sites).map(|k| Position::Numbers(height(k))).collect();
+        let view = name.clone();
+        let Some(columns) = columns else {
+            let note = format!("{name} as heights along the row of its {sites} members.");
+            return Scene {
+                dimension: 2,
+                balls: sites,
+                points,
+                string: true,
+                note,
+                view,
+                ..Scene::default()
+            };
+        };
+        let rows = sites / columns;
+        let at = |i: usize, j: usize| (i * columns + j) as u32;
         let along = (0..rows).flat_map(|i| (1..columns).map(move |j| [at(i, j - 1), at(i, j)]));
         let across = (1..rows).flat_map(|i| (0..columns).map(move |j| [at(i - 1, j), at(i, j)]));
-        self.sticks = along.chain(across).collect();
-        (self.dimension, self.grid) = (3, Some(columns as usize));
-        self.note =
-            format!("{} as heights over its grid of {rows} by {columns}.", family.family.name);
+        Scene {
+            dimension: 3,
+            points,
+            grid: Some(columns),
+            sticks: along.chain(across).collect(),
+            note: format!("{name} as heights over its grid of {rows} by {columns}."),
+            view,
+            ..Scene::default()
+        }
     }
 }
 
@@ -513,7 +528,7 @@ mod tests {
     use super::*;
 
     fn scene(text: &str) -> Scene {
-        Scene::of(&text.parse().unwrap()).unwrap()
+        Scene::all(&text.parse().unwrap()).remove(0)
     }
 
     #[test]
@@ -648,6 +663,22 @@ mod tests {
         assert!(scene(&chain.replace("cross(S[i],", "-0.1*S[i] + cross(S[i],")).spins.is_empty());
         let bodies = "state r[i in 1..2] : R^3 = (i, 0, 0)\nstate v[i in 1..2] : R^3 = (0, i, 0)\nr[i]' = v[i]\nv[i]' = -r[i]";
         assert_eq!(scene(bodies).points.len(), 2);
+    }
+
+    #[test]
+    fn a_lattice_has_a_view_of_each_field_observables_first() {
+        let text = "coordinate u[i in 1..9] = i
+             momentum v of u = -i
+             coordinate mean = 1
+             momentum w of mean
+             hamiltonian sum(i in 1..9 : u[i]^2 + v[i]^2) + w^2
+             observe density[i in 1..9] = u[i]^2 + v[i]^2
+             observe part[i in 2..4] = u[i]
+             observe pairs[i in 1..9, j in i..9] = u[i]*v[j]";
+        let all = Scene::all(&text.parse().unwrap());
+        let views: Vec<&str> = all.iter().map(|scene| &scene.view[..]).collect();
+        assert_eq!(views, ["density", "u", "v"], "no short ones, and none that are no box");
+        assert!(all.iter().all(|scene| scene.string && scene.points.len() == 9));
     }
 
     #[test]
