@@ -16,6 +16,7 @@ addEventListener("unhandledrejection", (event) => wrong.push(String(event.reason
 // Where nobody looks a browser draws no frames.
 window.requestAnimationFrame = (draw) => setTimeout(() => draw(performance.now()), 16);
 for (const level of ["error", "warn"]) { console[level] = (...all) => wrong.push(all.join(" ")); }
+window.report = (found) => document.body.append(Object.assign(document.createElement("pre"), { id: "found", textContent: JSON.stringify({ ...found, wrong }) }));
 </script>"#;
 
 /// Script after them: plays with the page, and leaves its findings in the document.
@@ -26,18 +27,27 @@ const AFTER: &str = r#"<script>
   try {
     for (let k = 0; k < 200 && !document.documentElement.dataset.ready; k++) await wait(50);
     found.ready = document.documentElement.dataset.ready === "true";
+    all("details").forEach((one) => { one.open = true; });
     await wait(500);
-    const pixels = () => all("canvas").map((canvas) => canvas.toDataURL().length + canvas.toDataURL().slice(-4000)).join();
+    const pixels = () => all(".stage canvas").map((canvas) => canvas.toDataURL().length + canvas.toDataURL().slice(-4000)).join();
     const key = (name) => document.body.dispatchEvent(new KeyboardEvent("keydown", { key: name, bubbles: true, cancelable: true }));
     const clock = () => document.getElementById("clock").textContent;
     found.panels = all(".panel h3").map((heading) => heading.textContent);
     found.plots = all(".plot").length;
-    found.drawn = all(".plot").filter((plot) => plot.querySelector(".trace path, .trace .point, .points path, .hm image")).length;
+    charts.forEach((view) => view.restyle());
+    const inked = (canvas, { left, top, width, height }) => {
+      const ratio = canvas.width / canvas.clientWidth, box = [left, top, width, height].map((at) => Math.round(at * ratio));
+      const pixels = canvas.getContext("2d").getImageData(...box).data, colours = new Set();
+      for (let k = 0; k < pixels.length; k += 4) if (pixels[k + 3]) colours.add(`${pixels.subarray(k, k + 3)}`);
+      return colours.size;
+    };
+    // The grid alone is of one colour.
+    found.drawn = charts.filter((view) => view.frame && inked(view.canvas, view.frame.plot) > 1).length;
     // An axis that shows none of its data.
-    const range = (plot) => { const { range, type } = plot._fullLayout.yaxis; return range.map((end) => (type === "log" ? 10 ** end : end)).sort((a, b) => a - b); };
-    found.unseen = all(".plot").filter((plot) => plot.data && !plot.data.some((trace) => [...trace.y].some((y) => y >= range(plot)[0] && y <= range(plot)[1]))).length;
-    found.canvases = all("canvas").length;
-    found.painted = all("canvas").filter((canvas) => canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data.some((v) => v !== 0)).length;
+    const shows = ({ ends: [low, high], log }) => (y) => { const at = log ? Math.log10(y) : y; return at >= low && at <= high; };
+    found.unseen = charts.filter(({ chart, frame }) => !chart.map && !chart.curves.some((curve) => curve.y.some(shows(frame.scales.y)))).length;
+    found.canvases = all(".stage canvas").length;
+    found.painted = all(".stage canvas").filter((canvas) => canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data.some((v) => v !== 0)).length;
     found.clock = [clock()];
     const before = pixels();
     for (let k = 0; k < 30; k++) key("ArrowRight");
@@ -49,7 +59,7 @@ const AFTER: &str = r#"<script>
     found.clock.push(clock());
     key("Home");
     found.clock.push(clock());
-    const canvas = all("canvas")[0];
+    const canvas = all(".stage canvas")[0];
     if (canvas) {
       const still = pixels();
       for (const name of ["ArrowLeft", "+"]) canvas.dispatchEvent(new KeyboardEvent("keydown", { key: name, bubbles: true, cancelable: true }));
@@ -77,8 +87,70 @@ const AFTER: &str = r#"<script>
     found.unnamed = all("canvas, .plot, button, select, input").filter((one) => !(one.getAttribute("aria-label") || one.textContent || one.closest("label"))).length;
     found.fetched = performance.getEntriesByType("resource").map((entry) => entry.name).filter((name) => !/^(blob|data):/.test(name));
   } catch (error) { wrong.push(String(error)); }
-  found.wrong = wrong;
-  document.body.append(Object.assign(document.createElement("pre"), { id: "found", textContent: JSON.stringify(found) }));
+  report(found);
+})();
+</script></body>"#;
+
+/// Script after the page's own ones: what a person does with a chart.
+const GESTURES: &str = r#"<script>
+(async () => {
+  const wait = (ms) => new Promise((done) => setTimeout(done, ms)), found = {};
+  try {
+    for (let k = 0; k < 200 && !document.documentElement.dataset.ready; k++) await wait(50);
+    document.querySelectorAll("details").forEach((one) => { one.open = true; });
+    await wait(200);
+    charts.forEach((view) => view.restyle());
+    const [view, other] = charts.filter((one) => one.chart.x.time), { canvas } = view;
+    canvas.setPointerCapture = () => {};
+    const send = (type, [px, py], more) => {
+      const box = canvas.getBoundingClientRect();
+      canvas.dispatchEvent(new PointerEvent(type, { pointerId: 1, clientX: box.left + px, clientY: box.top + py, bubbles: true, ...more }));
+    };
+    const drag = (from, to, more) => { send("pointerdown", from, more); send("pointermove", to, more); send("pointerup", to, more); };
+    const at = (across, up) => { const { left, top, width, height } = view.frame.plot; return [left + across * width, top + up * height]; };
+    const ends = (one) => [one.frame.scales.x.ends, one.frame.scales.y.ends];
+    found.whole = [ends(view), ends(other)];
+    drag(at(0.25, 0.25), at(0.75, 0.5));
+    found.box = [ends(view), ends(other)];
+    drag(at(0.5, 0.5), at(0.25, 0.5), { shiftKey: true });
+    found.moved = ends(view);
+    found.button = !view.whole.hidden;
+    canvas.dispatchEvent(new MouseEvent("dblclick"));
+    found.reset = [ends(view), ends(other)];
+    drag(at(0.25, 0.5), at(0.75, 0.51));
+    found.strip = ends(view);
+    view.whole.click();
+    const drawn = view.drawn[0], k = drawn.px.length >> 1, point = [drawn.px[k], drawn.py[k]];
+    send("pointermove", point);
+    found.reading = [view.reading.hidden, view.reading.textContent];
+    send("pointerdown", point);
+    send("pointerup", point);
+    found.time = [drawn.curve.x[k], player.t];
+    const named = charts.find((one) => one.legend.children.length > 1);
+    const count = () => [named.drawn.length, named.legend.children[0].getAttribute("aria-pressed")];
+    found.legend = [count()];
+    named.legend.children[0].click();
+    found.legend.push(count());
+    named.legend.children[0].click();
+    found.legend.push(count());
+    // Ticks of a range, and the number from which they count.
+    const ticks = (low, high, log) => { const { ticks, base } = new Scale(log, [low, high], 0, 400).ticks(5); return [ticks.map(({ text }) => text).filter(Boolean).join(" "), base]; };
+    found.ticks = [
+      ticks(0, 20, false), ticks(-0.31, 0.32, false), ticks(0, 3.1e-7, false), ticks(2e5, 1.3e7, false), ticks(0.5 - 4e-13, 0.5 + 4e-13, false),
+      ticks(-1.7e308, 1.7e308, false), ticks(-16, -4, true), ticks(-3.2, -1.1, true), ticks(0, 0.3, true), ticks(-300, 300, true),
+    ];
+    const ranges = [padded(3, 3, false, 0.1), padded(-Number.MAX_VALUE, Number.MAX_VALUE, false, 0.1), padded(Infinity, -Infinity, true, 0.1), padded(0, 0, false, 0.1), padded(1, 1 + Number.EPSILON, false, 0.1)];
+    found.ranges = ranges;
+    found.finite = ranges.every((range) => { const scale = new Scale(false, range, 0, 400); return [scale.slope, scale.pixelOf(range[1]), scale.ticks(5).ticks.length].every((x) => Number.isFinite(x) && x > 0); });
+    // A line from far left to far right of the reach of a canvas crosses it.
+    found.within = [within(-1e300, 5, 1e300, 5), within(-1e300, 1e300, 1e300, 1e300)];
+    // A hundred thousand points take the path of the pixels, not of the points.
+    const path = [], pen = { moveTo: (x, y) => path.push(y), lineTo: (x, y) => path.push(y) };
+    const many = Float64Array.from({ length: 100000 }, (_, k) => k);
+    traceStraight(pen, { px: many.map((k) => k / 250), py: many.map((k) => (k === 54321 ? 300 : Math.sin(k))) });
+    found.path = [path.length < 4000, Math.max(...path)];
+  } catch (error) { wrong.push(`${error.stack}`); }
+  report(found);
 })();
 </script></body>"#;
 
@@ -101,13 +173,18 @@ fn chromium() -> Option<PathBuf> {
 
 /// Show a page in a window of a width, play with it, and return the findings.
 fn shown(chromium: &Path, folder: &Folder, page: &str, width: u32) -> Value {
+    browsed(chromium, folder, page, width, AFTER)
+}
+
+/// Show a page in a window of a width, run a script after its own ones, and return the findings.
+fn browsed(chromium: &Path, folder: &Folder, page: &str, width: u32, script: &str) -> Value {
     let path = folder.path(page);
     let html = fs::read_to_string(&path).unwrap();
-    assert!(html.len() < 6_000_000, "{page} has {} bytes", html.len());
+    assert!(html.len() < 1_000_000, "{page} has {} bytes", html.len());
     let tested = folder.path(&format!("tested-{width}.html"));
     let html = html.replacen("<head>", &format!("<head>{BEFORE}"), 1);
     let (start, end) = html.rsplit_once("</body>").unwrap();
-    fs::write(&tested, format!("{start}{AFTER}{end}")).unwrap();
+    fs::write(&tested, format!("{start}{script}{end}")).unwrap();
     let profile = folder.path("profile");
     let output = Command::new(chromium)
         .args([
@@ -184,6 +261,82 @@ fn a_run_moves_in_a_browser() {
             "{panels}"
         );
     }
+}
+
+/// Numbers of an entry of the findings.
+fn numbers(value: &Value) -> Vec<f64> {
+    match value {
+        Value::Array(all) => all.iter().flat_map(numbers).collect(),
+        one => vec![one.as_f64().unwrap_or_else(|| panic!("{one} is not a number"))],
+    }
+}
+
+#[test]
+fn charts_are_zoomed_moved_and_read() {
+    let Some(chromium) = chromium() else { return };
+    let folder = Folder::new();
+    folder.pendulum("--until 20 --out run --report").ok();
+    let found = browsed(&chromium, &folder, "run/report.html", 1280, GESTURES);
+    assert_eq!(found["wrong"], serde_json::json!([]), "{found:#}");
+    // The ends of both axes within a thousandth of them: the box is of whole pixels, and the margins follow the ticks.
+    let near = |found: &Value, expected: [f64; 4], size: f64| {
+        let found = numbers(found);
+        assert!(
+            found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 0.02 * size),
+            "{found:?} {expected:?}"
+        );
+    };
+    let [left, right, bottom, top] = numbers(&found["whole"][0]).try_into().unwrap();
+    let (across, up) = (right - left, top - bottom);
+    assert_eq!((left, right), (0.0, 20.0));
+    let box_of = [left + across / 4.0, right - across / 4.0, bottom + up / 2.0, top - up / 4.0];
+    near(&found["box"][0], box_of, across.max(up));
+    // The other chart over time follows along it, and only along it.
+    assert_eq!(found["box"][1][0], found["box"][0][0], "{found:#}");
+    assert_eq!(found["box"][1][1], found["whole"][1][1], "{found:#}");
+    let [a, b, c, d] = box_of;
+    near(&found["moved"], [a + across / 8.0, b + across / 8.0, c, d], across.max(up));
+    assert_eq!(found["button"], true, "{found:#}");
+    assert_eq!(found["reset"], found["whole"], "{found:#}");
+    // A flat box is a strip of time.
+    near(&found["strip"], [a, b, bottom, top], across);
+    assert_eq!(found["strip"][1], found["whole"][0][1], "{found:#}");
+    assert_eq!(found["reading"][0], false, "{found:#}");
+    assert!(found["reading"][1].as_str().unwrap().starts_with("10, "), "{found:#}");
+    assert_eq!(found["time"][0], found["time"][1], "a click goes to the time: {found:#}");
+    // A curve and its samples leave with their name, and come back.
+    let [all, fewer, again] = [0, 1, 2].map(|k| found["legend"][k].clone());
+    assert_eq!((&all, all[1].as_str(), fewer[1].as_str()), (&again, Some("true"), Some("false")));
+    assert!(fewer[0].as_u64() < all[0].as_u64(), "{found:#}");
+    let ticks = [
+        ("0 5 10 15 20", 0.0),
+        ("−0.2 0 0.2", 0.0),
+        ("0 10⁻⁷ 2×10⁻⁷ 3×10⁻⁷", 0.0),
+        ("0.5×10⁷ 10⁷", 0.0),
+        ("−4×10⁻¹³ −2×10⁻¹³ 0 2×10⁻¹³ 4×10⁻¹³", 0.5),
+        ("−10³⁰⁸ 0 10³⁰⁸", 0.0),
+        ("10⁻¹⁵ 10⁻¹² 10⁻⁹ 10⁻⁶", 0.0),
+        ("10⁻³ 2×10⁻³ 5×10⁻³ 10⁻² 2×10⁻² 5×10⁻²", 0.0),
+        ("1 1.2 1.4 1.6 1.8", 0.0),
+        ("10⁻²⁰⁰ 10⁰ 10²⁰⁰", 0.0),
+    ];
+    for (k, (text, base)) in ticks.into_iter().enumerate() {
+        let own = &found["ticks"][k];
+        assert_eq!((own[0].as_str(), own[1].as_f64()), (Some(text), Some(base)));
+    }
+    assert_eq!(found["finite"], true, "{found:#}");
+    assert_eq!(numbers(&found["ranges"][0]), [2.7, 3.3]);
+    assert_eq!(found["within"], serde_json::json!([[-20000, 5, 20000, 5], null]));
+    assert_eq!(found["path"], serde_json::json!([true, 300]), "no peak is lost: {found:#}");
+}
+
+#[test]
+fn the_page_of_a_small_run_is_small() {
+    let folder = Folder::new();
+    folder.pendulum("--until 20 --out run --report").ok();
+    // Its 43 columns of 1001 samples are 220 kB as 32-bit numbers.
+    let size = fs::metadata(folder.path("run/report.html")).unwrap().len();
+    assert!(size < 300_000, "the page has {size} bytes");
 }
 
 #[test]

@@ -77,14 +77,9 @@ impl Blob {
         encoder
             .write_all(&self.0)
             .and_then(|()| encoder.finish())
-            .map(|bytes| text_of(&bytes))
+            .map(|bytes| STANDARD.encode(bytes))
             .expect("memory takes it")
     }
-}
-
-/// Bytes as text.
-pub fn text_of(bytes: &[u8]) -> String {
-    STANDARD.encode(bytes)
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 "use strict";
-// Numbers of the page, and plotly.js: both are compressed.
+// Numbers of the page, which are compressed, and what all its scripts need.
 
-async function unpack(id) {
-  const text = document.getElementById(id).textContent;
+async function unpack() {
+  const text = document.getElementById("numbers").textContent;
   const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
   return new Response(stream).arrayBuffer();

@@ -38,7 +38,7 @@ function coder(width, height, rate) {
 
 async function film() {
   const { motion, film: { width, height, rate, times, dark, coded, unit } } = JSON.parse(document.getElementById("content").textContent);
-  const buffer = await unpack("numbers");
+  const buffer = await unpack();
   for (const name of ["times", "positions", "rotations"]) motion[name] = numbers(buffer, motion[name]);
   document.documentElement.classList.toggle("dark", dark);
   const stage = document.getElementById("stage");

@@ -1,6 +1,6 @@
 //! Page as the text of an HTML file.
 
-use super::blob::{self, Blob, Stored, StoredPlaces};
+use super::blob::{Blob, Stored, StoredPlaces};
 use super::{Page, Panel, Preset, Samples, Section, Table};
 use crate::chart::{Chart, Curve, Map};
 use crate::motion::{Drawn, DrawnNumbers, Motion};
@@ -11,10 +11,19 @@ const TEMPLATE: &str = include_str!("page.html");
 const STYLE: &str = include_str!("page.css");
 const FORMS: &str = include_str!("forms.js");
 const MOTION: &str = include_str!("motion.js");
-const SCRIPTS: [&str; 5] =
-    [include_str!("data.js"), include_str!("charts.js"), FORMS, MOTION, include_str!("page.js")];
-/// plotly.js, compressed by the build script.
-const PLOTLY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/plotly.js.gz"));
+const SCRIPTS: [&str; 11] = [
+    include_str!("data.js"),
+    include_str!("charts/numbers.js"),
+    include_str!("charts/axes.js"),
+    include_str!("charts/curves.js"),
+    include_str!("charts/map.js"),
+    include_str!("charts/frame.js"),
+    include_str!("charts/gestures.js"),
+    include_str!("charts/view.js"),
+    FORMS,
+    MOTION,
+    include_str!("page.js"),
+];
 
 /// Page as the text of an HTML file.
 pub fn html(page: &Page) -> String {
@@ -29,7 +38,6 @@ pub fn html(page: &Page) -> String {
         ("style", STYLE.to_string()),
         ("content", in_script(&content)),
         ("numbers", blob.packed()),
-        ("plotly", blob::text_of(PLOTLY)),
         ("script", SCRIPTS.join("\n")),
     ];
     filled(TEMPLATE, &parts)
@@ -272,6 +280,6 @@ mod tests {
         let read: serde_json::Value =
             serde_json::from_str(&content.replace("<\\!--", "<!--")).unwrap();
         assert_eq!(read["sections"][0]["panels"][0]["text"], text);
-        assert!(html.len() < 3_000_000, "an empty page has {} bytes", html.len());
+        assert!(html.len() < 150_000, "an empty page has {} bytes", html.len());
     }
 }

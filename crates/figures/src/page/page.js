@@ -23,7 +23,7 @@ function chartsPanel({ charts: choices }, buffer) {
     if (chart.map) for (const name of ["x", "y", "values"]) chart.map[name] = numbers(buffer, chart.map[name]);
   }
   const host = element("div", { class: "plot" }), note = element("p", { class: "note" });
-  const show = (k) => { note.textContent = choices[k].chart.note; heading.textContent = choices[k].chart.title; return view.show(choices[k].chart); };
+  const show = (k) => { note.textContent = choices[k].chart.note; heading.textContent = choices[k].chart.title; view.show(choices[k].chart); };
   const made = panel(choices[0].chart.title, choices.length > 1 && choice("What is drawn", choices.map((c) => c.name), show));
   const heading = made.querySelector("h3");
   made.append(host, note);
@@ -215,6 +215,8 @@ class Player {
 // Value that is kept for when the page is read again; null if the browser keeps nothing.
 function remembered(key) { try { return localStorage.getItem(key); } catch { return null; } }
 
+function isDark() { return document.documentElement.classList.contains("dark"); }
+
 function theme(dark) {
   document.documentElement.classList.toggle("dark", dark);
   charts.forEach((view) => view.restyle());
@@ -225,14 +227,13 @@ async function start() {
   const content = JSON.parse(document.getElementById("content").textContent);
   const kept = remembered("theme");
   theme(kept ? kept === "dark" : matchMedia("(prefers-color-scheme: dark)").matches);
-  const toggle = () => { const dark = !document.documentElement.classList.contains("dark"); theme(dark); try { localStorage.setItem("theme", dark ? "dark" : "light"); } catch { /* not kept */ } };
+  const toggle = () => { const dark = !isDark(); theme(dark); try { localStorage.setItem("theme", dark ? "dark" : "light"); } catch { /* not kept */ } };
   document.getElementById("theme").addEventListener("click", toggle);
   document.getElementById("facts").append(...content.facts.map(([name, value]) => element("div", {}, element("dt", { text: name }), element("dd", { text: value }))));
   document.getElementById("warnings").append(...content.warnings.map((text) => element("p", { text })));
   document.getElementById("made-by").textContent = content.made_by;
   const sections = document.getElementById("sections"), starts = [];
-  const [plotly, buffer] = await Promise.all([unpack("plotly"), unpack("numbers")]);
-  document.head.append(element("script", { text: new TextDecoder().decode(plotly) }));
+  const buffer = await unpack();
   let moving = 0;
   for (const { title, link, folded, panels } of content.sections) {
     const grid = element("div", { class: "panels" });
@@ -247,7 +248,7 @@ async function start() {
     sections.append(grid);
   }
   document.getElementById("wait").remove();
-  for (const start of starts) await start();
+  for (const start of starts) start();
   player = new Player();
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName) || (event.target.tagName === "BUTTON" && event.key === " ")) return;
@@ -255,6 +256,10 @@ async function start() {
   });
   sections.setAttribute("aria-busy", "false");
   document.documentElement.dataset.ready = "true";
+  // On paper pages are light, and pictures finer.
+  let screen = false;
+  addEventListener("beforeprint", () => { screen = isDark(); charts.forEach((view) => { view.printed = true; }); theme(false); });
+  addEventListener("afterprint", () => { charts.forEach((view) => { view.printed = false; }); theme(screen); });
 }
 
 start().catch((error) => {
