@@ -198,11 +198,12 @@ impl Blob {
     }
 
     fn motion<'p>(&mut self, motion: &'p Motion) -> ShownMotion<'p> {
+        let frames = motion.times.len().max(1);
         ShownMotion {
             motion,
             times: self.exact(&motion.times),
-            positions: self.places(&motion.positions),
-            rotations: self.places(&motion.rotations),
+            positions: self.places(&motion.positions, motion.positions.len() / frames),
+            rotations: self.places(&motion.rotations, motion.rotations.len() / frames),
             drawn: motion.drawn.iter().map(|drawn| self.form(drawn)).collect(),
         }
     }
@@ -210,7 +211,7 @@ impl Blob {
     fn form<'p>(&mut self, drawn: &'p Drawn) -> ShownForm<'p> {
         let mut shown = |numbers: &DrawnNumbers| ShownNumbers {
             width: numbers.width,
-            values: self.places(&numbers.values),
+            values: self.places(&numbers.values, numbers.width),
         };
         let arguments = drawn.arguments.iter().map(&mut shown).collect();
         ShownForm { drawn, arguments, shades: drawn.shades.as_ref().map(shown) }
@@ -227,7 +228,7 @@ impl Blob {
 
     fn chart<'p>(&mut self, name: &'p str, chart: &'p Chart) -> NamedChart<'p> {
         let curve = |curve: &'p Curve| {
-            let (x, y) = (self.exact(&curve.x), self.exact(&curve.y));
+            let (x, y) = (self.exact(&curve.x), self.drawn(&curve.y));
             ShownCurve { curve, x, y }
         };
         let curves = chart.curves.iter().map(curve).collect();
