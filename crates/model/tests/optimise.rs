@@ -366,8 +366,9 @@ fn every_model_becomes_shorter_and_stays_the_same() {
             let (before, after) =
                 (operations(&field.graph, &field.field), operations(&h, &results));
             assert!(after <= before, "{name}: {before} became {after}");
-            // Its pairs have little in common, and would dominate the totals.
-            if name != "argon.holo" {
+            // The pairs of one and the eliminations of the other have little in common, and would
+            // dominate the totals.
+            if !["argon.holo", "strandbeest.holo"].contains(&name.as_str()) {
                 all_before += before;
                 all_after += after;
             }

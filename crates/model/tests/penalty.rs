@@ -138,12 +138,13 @@ fn both_forms_monitor_the_same_and_hold_what_is_left() {
                 assert_eq!(rows.pattern.row(row).range().is_empty(), own, "{name}: {}", a.name);
             }
         }
-        // If H or a constraint depends on time, neither energy is constant.
+        // With forces neither energy is constant, nor if H or a constraint depends on time.
         let timed = model.explicit_time || model.constraints.iter().any(|c| c.depends & TIME != 0);
+        let varies = timed || !model.forces.is_empty();
         for kind in [InvariantKind::Hamiltonian, InvariantKind::Penalised] {
             assert_eq!(
                 field.groups.iter().any(|group| group.kind == kind),
-                !timed,
+                !varies,
                 "{name}: {kind:?}"
             );
         }

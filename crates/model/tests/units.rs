@@ -11,6 +11,8 @@ use holonome_model::scales::{Scales, in_units};
 /// A change of units: x' = scale · x component by component, t' = time · t.
 struct Units {
     scale: Vec<f64>,
+    /// Place of the first velocity among the inputs of a force.
+    velocities: usize,
     time: f64,
     action: f64,
 }
@@ -25,11 +27,20 @@ impl Units {
             let of = |k: usize| if own { length * 2f64.powi(3 * (k % 3) as i32) } else { length };
             let unit = match variable.role {
                 Role::Momentum(coordinate) => action / of(coordinate),
-                _ => of(k),
+                Role::Work => action / time,
+                Role::Coordinate | Role::State => of(k),
             };
             scale[variable.first..variable.first + variable.family.len()].fill(unit);
         }
-        Units { scale, time, action }
+        Units { scale, velocities: model.following().velocities, time, action }
+    }
+
+    /// Unit of an input: a component of the state, or a velocity, which forces read.
+    fn unit(&self, input: usize) -> f64 {
+        match input.checked_sub(self.velocities) {
+            Some(position) => self.scale[position] / self.time,
+            None => self.scale.get(input).copied().unwrap_or(1.0),
+        }
     }
 
     /// The functional with its inputs in the old units and its outputs in the new ones.
@@ -65,8 +76,7 @@ impl Units {
         for row in term.table.each() {
             let mut entries: Vec<u32> = row.iter().take(term.slots.len()).collect();
             let inverse = term.slots.iter().zip(row.iter()).map(|(source, entry)| match source {
-                // Behind the state are velocities and the like, which only observables read.
-                Source::State => 1.0 / self.scale.get(entry as usize).unwrap_or(&1.0),
+                Source::State => 1.0 / self.unit(entry as usize),
                 _ => 1.0,
             });
             let outputs = (0..roots.len()).map(|c| output(row.last() as usize + c));
@@ -93,6 +103,11 @@ impl Units {
                 Dynamics::Field(self.functional(f, &|k| self.scale[k] / self.time))
             }
         };
+        let degrees = model.degrees();
+        for force in &mut changed.forces {
+            let unit = |position: usize| self.scale[degrees + position] / self.time;
+            force.functional = self.functional(&force.functional, &unit);
+        }
         // Each quantity gets a unit of its own.
         let quantities = changed
             .constraints

@@ -29,6 +29,9 @@ pub struct RowMechanics {
     quantities: Vec<(u32, usize)>,
     /// Number of outputs of g.
     outputs: usize,
+    /// Place of the first velocity among the inputs of forces: behind the multipliers of all stated
+    /// constraints, also of those that are penalised or left out of g.
+    velocities: usize,
     /// H and g, evened.
     hamiltonian: Arc<Functional>,
     all: Arc<Functional>,
@@ -131,6 +134,7 @@ impl RowMechanics {
             variables,
             quantities,
             outputs,
+            velocities: model.following().velocities,
             hamiltonian: Arc::new(hamiltonian),
             all: Arc::new(all),
             explicit_time: model.explicit_time,
@@ -344,7 +348,9 @@ impl RowMechanics {
     /// The forces Q that act beside H, at (t, x); `None` if there are none.
     pub fn acting(&mut self, t: Column, x: &[Column]) -> Option<Vec<Column>> {
         let function = self.acting?;
-        let arguments = self.with_velocities(t, x);
+        let v = self.gradient(t, x, true);
+        let mut arguments = self.arguments(x);
+        self.push(&mut arguments, self.velocities, &v);
         let outputs = RowMechanics::outputs_of(&self.state[..self.degrees()]);
         Some(self.columns.call(function, t, &arguments, &outputs))
     }
