@@ -819,7 +819,7 @@ fn suits(method: &Method, facts: &Facts) -> Result<(), String> {
             "it needs a Hamiltonian, and the model is a vector field; use implicit-midpoint, gauss4, or corrected:dop853"
         }
         Needs::Body | Needs::FreeBody if forced => {
-            "it takes no forces beside those of the potential; use rattle or corrected:dop853"
+            "it takes no forces beside those of the potential; use corrected:dop853"
         }
         Needs::Flows | Needs::HeatBath if drags && constrained => {
             "with constraints it takes no forces that depend on velocities, but friction at one rate; use rattle or corrected:dop853"
