@@ -14,7 +14,7 @@ use holonome_model::treatment::structure::{ambient_points, evaluate};
 const OMEGA: f64 = 7.0;
 
 /// Model in which a constraint is a sum over rows, has components of different forms, reads
-/// parameters by row and depends on the time, and momenta are coupled.
+/// parameters by row and depends on the time, momenta are coupled, and a force reads velocities.
 const AWKWARD: &str = "size n = 5\nparameter L[i in 1..n] = 1 + 0.1*i\nparameter k = 0.3\n\
     coordinate q[i in 1..n] : R^2 = (i, sin(i))\nmomentum p of q = (0.2*cos(i), 0.1)\n\
     let total = sum(i in 1..n : p[i])\n\
@@ -22,7 +22,8 @@ const AWKWARD: &str = "size n = 5\nparameter L[i in 1..n] = 1 + 0.1*i\nparameter
     constraint link[i in 2..n] : dot(q[i] - q[i-1], q[i] - q[i-1]) = L[i]^2 + sin(t)/i\n\
     constraint centre : sum(i in 1..n : i*q[i]) = (2, t)\n\
     constraint mixed[j in 1..2] : (sum(i in j..n if i != 3 : q[i].x^2), q[j].y*q[j+1].x) = (4, k*j)\n\
-    constraint square : outer(q[1], q[1]) = identity(2)\n";
+    constraint square : outer(q[1], q[1]) = identity(2)\n\
+    force drag on q = -k*norm(q')*q'\n";
 
 /// The Hamiltonian models with constraints on positions, and [`AWKWARD`].
 fn models() -> Vec<(String, Model)> {
