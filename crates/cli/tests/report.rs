@@ -120,6 +120,18 @@ const GESTURES: &str = r#"<script>
     drag(at(0.25, 0.5), at(0.75, 0.51));
     found.strip = ends(view);
     view.whole.click();
+    const touch = { pointerType: "touch" }, second = { pointerType: "touch", pointerId: 2 };
+    drag(at(0.5, 0.5), at(0.25, 0.9), touch);
+    found.finger = ends(view);
+    view.whole.click();
+    send("pointerdown", at(0.375, 0.5), touch);
+    send("pointerdown", at(0.625, 0.5), second);
+    send("pointermove", at(0.625, 0.5), second);
+    send("pointermove", at(0.875, 0.5), second);
+    send("pointerup", at(0.375, 0.5), touch);
+    send("pointerup", at(0.875, 0.5), second);
+    found.fingers = ends(view);
+    view.whole.click();
     const drawn = view.drawn[0], k = drawn.px.length >> 1, point = [drawn.px[k], drawn.py[k]];
     send("pointermove", point);
     found.reading = [view.reading.hidden, view.reading.textContent];
@@ -301,6 +313,10 @@ fn charts_are_zoomed_moved_and_read() {
     // A flat box is a strip of time.
     near(&found["strip"], [a, b, bottom, top], across);
     assert_eq!(found["strip"][1], found["whole"][0][1], "{found:#}");
+    // A finger moves along the time only. Two keep what is below them: 7.5 and 12.5 are twice as far apart.
+    near(&found["finger"], [left + across / 4.0, right + across / 4.0, bottom, top], across);
+    assert_eq!(found["finger"][1], found["whole"][0][1], "{found:#}");
+    near(&found["fingers"][0], [3.75, 13.75, 0.0, 0.0], across);
     assert_eq!(found["reading"][0], false, "{found:#}");
     assert!(found["reading"][1].as_str().unwrap().starts_with("10, "), "{found:#}");
     assert_eq!(found["time"][0], found["time"][1], "a click goes to the time: {found:#}");

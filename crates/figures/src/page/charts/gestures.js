@@ -1,5 +1,6 @@
-// Gestures on a chart: a dragged box is zoomed to; Shift with dragging, or a finger, moves; two fingers, or Ctrl with the
-// wheel, zoom; a double click shows all; a click goes to a time.
+// Gestures on a chart: a dragged box is zoomed to; Shift with dragging moves; Ctrl with the wheel zooms; a double click shows
+// all; a click goes to a time. A finger moves along the horizontal axis, as up and down it moves the page; two fingers move
+// and zoom.
 
 // Pixels below which a drag is a click, and a box is a strip along one axis.
 const CLICK = 4, STRIP = 14;
@@ -27,7 +28,7 @@ function boxedRanges({ scales, plot }, from, to) {
 
 function listen(view) {
   const { canvas } = view, held = new Map();
-  let start = null, before = null, drag = false, shift = false, spread = 0;
+  let start = null, before = null, drag = false, shift = false, touch = false, spread = 0;
   const at = (event) => { const box = canvas.getBoundingClientRect(); return [event.clientX - box.left, event.clientY - box.top]; };
   const kept = () => [view.chart.x.time ? chosenTime : view.ranges.x, view.ranges.y];
   const scale = (factor, [px, py]) => {
@@ -42,7 +43,8 @@ function listen(view) {
     canvas.setPointerCapture(event.pointerId);
     held.set(event.pointerId, at(event));
     [start, before, drag, spread] = [at(event), at(event), held.size > 1, 0];
-    shift = event.shiftKey || event.pointerType === "touch";
+    touch = event.pointerType === "touch";
+    shift = event.shiftKey || touch;
     view.read(null);
   });
   canvas.addEventListener("pointermove", (event) => {
@@ -51,14 +53,15 @@ function listen(view) {
     if (!held.has(event.pointerId)) { view.read(view.nearest(...here)); return; }
     held.set(event.pointerId, here);
     if (held.size === 2) {
-      const [a, b] = [...held.values()], now = Math.hypot(a[0] - b[0], a[1] - b[1]);
-      if (spread && now) scale(spread / now, [(a[0] + b[0]) / 2, (a[1] + b[1]) / 2]);
+      const [a, b] = [...held.values()], now = Math.hypot(a[0] - b[0], a[1] - b[1]), centre = [(a[0] + b[0]) / 2, (a[1] + b[1]) / 2];
+      if (spread && now) { move(centre[0] - before[0], centre[1] - before[1]); scale(spread / now, centre); }
       spread = now;
+      before = centre;
       return;
     }
     drag = drag || Math.hypot(here[0] - start[0], here[1] - start[1]) >= CLICK;
     if (!drag) return;
-    if (shift) { move(here[0] - before[0], here[1] - before[1]); before = here; return; }
+    if (shift) { move(here[0] - before[0], touch ? 0 : here[1] - before[1]); before = here; return; }
     const { plot } = view.frame, { x, y, across, up } = boxedRanges(view.frame, start, here);
     const [left, right] = x ? across.sort((a, b) => a - b) : [plot.left, plot.left + plot.width], [top, bottom] = y ? up.sort((a, b) => a - b) : [plot.top, plot.top + plot.height];
     view.box.hidden = false;

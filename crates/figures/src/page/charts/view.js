@@ -23,7 +23,8 @@ class ChartView {
 
   // Show a chart, which has x, y, curves, levels, map, equal, note. A chart of the same `revision` keeps what was zoomed to.
   show(chart) {
-    if (!this.chart || this.chart !== chart && (this.chart.revision !== chart.revision || !chart.revision)) this.ranges = { x: null, y: null };
+    const same = this.chart && chart.revision && chart.revision === this.chart.revision;
+    if (!same) this.ranges = { x: null, y: null };
     this.chart = chart;
     this.host.setAttribute("role", "group");
     const label = [chart.title, chart.note].filter(Boolean).join(". ");
@@ -96,10 +97,16 @@ class ChartView {
     this.place();
   }
 
-  // Point that is nearest to a pixel, within reach: { text, x, y, value }.
+  // True if a pixel lies in the plot, or on its border.
+  inside(px, py) {
+    const { left, top, width, height } = this.frame.plot;
+    return px >= left - 1 && px <= left + width + 1 && py >= top - 1 && py <= top + height + 1;
+  }
+
+  // Point that is nearest to a pixel, within reach: { x, y, k, value, name, text }.
   nearest(px, py) {
-    const { chart, drawn, frame: { scales, plot } } = this;
-    if (px < plot.left || px > plot.left + plot.width || py < plot.top || py > plot.top + plot.height) return null;
+    const { chart, drawn, frame: { scales } } = this;
+    if (!this.inside(px, py)) return null;
     let best = null, least = 40;
     for (const { curve, px: xs, py: ys } of drawn) {
       if (curve.style === "faint") continue;
@@ -107,7 +114,7 @@ class ChartView {
       for (let k = 0; k < xs.length; k++) {
         const dx = Math.abs(xs[k] - px), inBar = half && dx <= half && (py >= ys[k] || dx === 0);
         const distance = inBar ? 0 : dx < least ? Math.hypot(dx, ys[k] - py) : Infinity;
-        if (distance < least && xs[k] >= plot.left - 1 && xs[k] <= plot.left + plot.width + 1) { least = distance; best = { curve, k, x: xs[k], y: ys[k] }; }
+        if (distance < least && (inBar || this.inside(xs[k], ys[k]))) { least = distance; best = { curve, k, x: xs[k], y: ys[k] }; }
       }
     }
     if (best) {
@@ -145,9 +152,8 @@ class ChartView {
   place() {
     if (!this.frame || this.t === undefined) return;
     const { plot, scales } = this.frame;
-    const inside = ([x, y]) => x >= plot.left - 1 && x <= plot.left + plot.width + 1 && y >= plot.top - 1 && y <= plot.top + plot.height + 1;
     const time = this.chart.x.time && scales.x.pixel(this.t);
-    this.cursor.hidden = !this.chart.x.time || !inside([time, plot.top]);
+    this.cursor.hidden = !this.chart.x.time || !this.inside(time, plot.top);
     if (!this.cursor.hidden) Object.assign(this.cursor.style, { left: `${time}px`, top: `${plot.top}px`, height: `${plot.height}px` });
     const current = this.chart.x.time ? [] : this.chart.current || [];
     while (this.dots.length < current.length) {
@@ -157,7 +163,7 @@ class ChartView {
     }
     this.dots.forEach((dot, k) => {
       const point = current[k] && current[k](this.t), at = point ? [scales.x.pixel(point[0]), scales.y.pixel(point[1])] : [NaN, NaN];
-      dot.hidden = !inside(at) || this.off.has(this.chart.curves[k].name);
+      dot.hidden = !this.inside(...at) || this.off.has(this.chart.curves[k].name);
       if (!dot.hidden) Object.assign(dot.style, { left: `${at[0]}px`, top: `${at[1]}px`, background: curveColour(k) });
     });
   }
