@@ -535,10 +535,11 @@ class Run(Arrays):
 
         Notes
         -----
-        Explicit Runge-Kutta methods have dense output of about their own order; others the cubic
-        between states with their rates at both ends. States are corrected onto the constraints as
-        samples are. A run that did not keep its steps (``interpolant=True``) is computed once more
-        when this is first called, with the same numbers.
+        States between steps have the order of the method, whatever the number of samples: dense output
+        if the method has it, else the polynomial through parts of the step. They meet the constraints
+        that samples meet. Rates are those of the model at these states. Where an event sets the state,
+        the state is that after it. A run that did not keep its steps (``interpolant=True``) is computed
+        once more when this is first called, with the same numbers.
 
         Examples
         --------

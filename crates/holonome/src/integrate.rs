@@ -11,12 +11,12 @@ use crate::simulation::{motion_warnings, plan, unused_options};
 use crate::solution::Solution;
 use crate::store::{ArrayLayout, Dimension, Layout, StoreError};
 use crate::summary::{Drifts, FinalState, RunCost, Summary, large_drifts, lost};
+use crate::unheld::Unheld;
 use holonome_integrate::failure::Failure;
 use holonome_integrate::method::{Method, MethodTreatment};
 use holonome_integrate::observer::{Control, Observer};
 use holonome_integrate::plan::Plan;
 use holonome_integrate::run::{Outcome, run};
-use holonome_integrate::scales::Vectors;
 use holonome_integrate::state::StepState;
 use holonome_integrate::system::{GroupKind, Invariants, System};
 use holonome_model::treatment::feedback::gain_name;
@@ -312,7 +312,9 @@ fn run_holding(
             if state.failed_claims.is_empty() || plan.method.treatment == MethodTreatment::Plain {
                 run(plan, system, state, recorder)?
             } else {
-                run(plan, &Unheld::new(system, state), state, recorder)?
+                let failed = |group| state.failed_claims.iter().any(|claim| claim.group == group);
+                let unheld = Unheld::new(system, failed);
+                run(plan, &unheld, state, recorder)?
             };
         if outcome != Outcome::ClaimFailed {
             return Ok(outcome);
@@ -469,67 +471,5 @@ impl Observer for Recorder<'_> {
         }
         self.shown = Instant::now();
         Ok((self.watch)(&progress(self.plan, self.groups, state)))
-    }
-}
-
-/// A system whose failed claims are monitored and no longer held.
-struct Unheld<'a> {
-    system: &'a dyn System,
-    invariants: Invariants,
-}
-
-impl<'a> Unheld<'a> {
-    fn new(system: &'a dyn System, state: &StepState) -> Unheld<'a> {
-        let mut invariants = system.invariants().clone();
-        for claim in &state.failed_claims {
-            invariants.groups[claim.group].monitored_only = true;
-        }
-        Unheld { system, invariants }
-    }
-}
-
-impl System for Unheld<'_> {
-    fn dim(&self) -> usize {
-        self.system.dim()
-    }
-
-    fn work_len(&self) -> usize {
-        self.system.work_len()
-    }
-
-    fn field(&self, t: f64, x: &[f64], dx: &mut [f64], work: &mut [f64]) {
-        self.system.field(t, x, dx, work);
-    }
-
-    fn motion(&self, t: f64, x: &[f64], dx: &mut [f64], work: &mut [f64]) -> bool {
-        self.system.motion(t, x, dx, work)
-    }
-
-    fn vectors(&self) -> &Vectors {
-        self.system.vectors()
-    }
-
-    fn vector_name(&self, vector: usize) -> String {
-        self.system.vector_name(vector)
-    }
-
-    fn masses(&self, t: f64, x: &[f64], masses: &mut [f64], work: &mut [f64]) {
-        self.system.masses(t, x, masses, work);
-    }
-
-    fn invariants(&self) -> &Invariants {
-        &self.invariants
-    }
-
-    fn invariant_values(&self, t: f64, x: &[f64], f: &mut [f64], work: &mut [f64]) {
-        self.system.invariant_values(t, x, f, work);
-    }
-
-    fn invariant_jacobian(&self, t: f64, x: &[f64], values: &mut [f64], work: &mut [f64]) {
-        self.system.invariant_jacobian(t, x, values, work);
-    }
-
-    fn field_derivative(&self, t: f64, x: &[f64], v: &[f64], out: &mut [f64], work: &mut [f64]) {
-        self.system.field_derivative(t, x, v, out, work);
     }
 }

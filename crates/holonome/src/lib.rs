@@ -78,6 +78,7 @@ pub mod store;
 pub mod study;
 pub mod summary;
 pub mod sweep;
+mod unheld;
 
 // Models.
 pub use holonome_model::syntax::diagnostic::{Diagnostic, Severity};

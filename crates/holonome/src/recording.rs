@@ -830,9 +830,14 @@ impl Observer for Recorder<'_> {
         self.pieces.is_some()
     }
 
-    fn piece(&mut self, step: (f64, f64), states: &[f64]) -> Result<(), StoreError> {
+    fn piece(
+        &mut self,
+        step: (f64, f64),
+        target: &Arc<Vec<f64>>,
+        states: &[f64],
+    ) -> Result<(), StoreError> {
         if let Some(pieces) = &mut self.pieces {
-            pieces.push(step, states);
+            pieces.push(step, target, states);
         }
         Ok(())
     }

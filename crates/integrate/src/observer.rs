@@ -2,6 +2,7 @@
 
 use crate::averages::Averages;
 use crate::state::StepState;
+use std::sync::Arc;
 
 /// Decision of an observer whether a run goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,11 +65,16 @@ pub trait Observer {
 
     /// Take the step from `t` to `t1`. `states` are its states at the points θ of
     /// [`piece_points`](crate::run::piece_points), one after the other, through which its
-    /// polynomial passes. All are treated like results of steps.
+    /// polynomial passes. All are treated like results of steps, with these targets F₀.
     ///
     /// # Errors
     /// The observer's own.
-    fn piece(&mut self, (_t, _t1): (f64, f64), _states: &[f64]) -> Result<(), Self::Error> {
+    fn piece(
+        &mut self,
+        (_t, _t1): (f64, f64),
+        _target: &Arc<Vec<f64>>,
+        _states: &[f64],
+    ) -> Result<(), Self::Error> {
         Ok(())
     }
 

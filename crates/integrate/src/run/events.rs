@@ -304,7 +304,7 @@ impl Engine<'_> {
     }
 
     /// Make the part of a step up to θ of its length, with its result in x₁.
-    fn make_part<E>(&mut self, whole: Whole, theta: f64) -> Result<(), Failure<E>> {
+    pub(super) fn make_part<E>(&mut self, whole: Whole, theta: f64) -> Result<(), Failure<E>> {
         if theta == 0.0 {
             self.x1.copy_from_slice(&self.state.x);
             return Ok(());
