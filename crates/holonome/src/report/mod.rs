@@ -17,6 +17,7 @@ mod run;
 mod sampled;
 mod sampling;
 mod scene;
+mod smooth;
 mod states;
 mod study;
 mod sweep;

@@ -5,6 +5,7 @@ use super::invariants::{DrawnRun, Invariant, charts, invariants};
 use super::sampled::{self, ColumnPlace};
 use super::sampling::Rates;
 use super::scene::{self, Scene};
+use super::smooth::Smooth;
 use super::{Axes, Stored, events, lattice, sweep};
 use crate::error::Error;
 use crate::problem::Problem;
@@ -153,7 +154,7 @@ fn of_chosen(runs: &[&StoredRun], names: &[String], axes: &Axes) -> Result<Vec<C
     let wanted: Vec<String> = wanted.collect::<Result<Vec<_>, _>>()?.concat();
     let names_of: Vec<&str> = wanted.iter().map(String::as_str).collect();
     let mut groups: Vec<(f64, Option<String>, Vec<String>)> = Vec::new();
-    for (name, values) in wanted.iter().zip(named(run, &names_of)?) {
+    for (name, values) in wanted.iter().zip(named(run, &names_of, None)?) {
         let size = values.iter().filter(|v| v.is_finite()).fold(0.0f64, |a, v| a.max(v.abs()));
         let unit = sampled::unit(run, name);
         let fits = |(other, unit_of, _): &&mut (f64, Option<String>, Vec<String>)| {
@@ -239,8 +240,11 @@ pub(super) fn columns_of_runs(
     let mut all = Chart::default();
     let mut curves = Vec::new();
     for (k, (run, name)) in runs.iter().zip(names).enumerate() {
-        all = of_columns(run, axes, from)?;
-        if let Some(style) = style(joined.get(k).copied().flatten()) {
+        let joined = joined.get(k).copied().flatten();
+        let smooth = joined.filter(|joined| *joined && from.is_none());
+        let smooth = smooth.and_then(|_| Smooth::new(run));
+        all = of_columns(run, axes, (from, smooth.as_ref()))?;
+        if let Some(style) = style(joined) {
             all.curves.iter_mut().for_each(|curve| curve.style = style);
         }
         for mut curve in all.curves.drain(..) {
@@ -256,8 +260,13 @@ pub(super) fn columns_of_runs(
     Ok(Chart { curves, ..all })
 }
 
-/// Chart of columns of a run over another, or of their differences from another run's.
-fn of_columns(run: &StoredRun, axes: &Axes, from: Option<&StoredRun>) -> Result<Chart, Error> {
+/// Chart of columns of a run over another, also between the samples if `smooth` has them; or of
+/// their differences from another run's.
+fn of_columns(
+    run: &StoredRun,
+    axes: &Axes,
+    (from, smooth): (Option<&StoredRun>, Option<&Smooth>),
+) -> Result<Chart, Error> {
     let x = axes.x.as_deref().unwrap_or("t");
     let names: Vec<&str> = std::iter::once(x).chain(axes.y.iter().map(String::as_str)).collect();
     if names.len() == 1 {
@@ -267,7 +276,7 @@ fn of_columns(run: &StoredRun, axes: &Axes, from: Option<&StoredRun>) -> Result<
             option("y")
         )));
     }
-    let mut columns = named(run, &names)?;
+    let mut columns = named(run, &names, smooth)?;
     if let Some(from) = from {
         let (times, others) =
             (run.times().map_err(Error::store)?, from.times().map_err(Error::store)?);
@@ -278,7 +287,7 @@ fn of_columns(run: &StoredRun, axes: &Axes, from: Option<&StoredRun>) -> Result<
                 "{run} and {from} differ in the times of their samples"
             )));
         }
-        for (column, other) in columns.iter_mut().zip(named(from, &names)?).skip(1) {
+        for (column, other) in columns.iter_mut().zip(named(from, &names, None)?).skip(1) {
             column.iter_mut().zip(other).for_each(|(value, other)| *value -= other);
         }
     }
@@ -361,6 +370,8 @@ fn motion(run: &StoredRun) -> Result<Option<Chart>, Error> {
         return Ok(Some(chart));
     }
     let problem = problem(run);
+    let joined = joined(run, problem.as_ref())?;
+    let smooth = joined.filter(|joined| *joined).and_then(|_| Smooth::new(run));
     let scene = problem.as_ref().and_then(Scene::of);
     let arrays = run.arrays();
     let of_role = |role: &str| -> Result<Vec<String>, Error> {
@@ -385,7 +396,7 @@ fn motion(run: &StoredRun) -> Result<Option<Chart>, Error> {
                     y: vec![names[first + 1].clone()],
                     ..Axes::default()
                 };
-                let mut one = of_columns(run, &axes, None)?;
+                let mut one = of_columns(run, &axes, (None, smooth.as_ref()))?;
                 let name = stem(&names[*first]).to_string();
                 one.curves.iter_mut().for_each(|curve| {
                     (curve.colour, curve.name) = (k, name.clone());
@@ -412,14 +423,14 @@ fn motion(run: &StoredRun) -> Result<Option<Chart>, Error> {
             if y.is_empty() {
                 return Ok(None);
             }
-            of_columns(run, &Axes { y, ..axes }, None)?
+            of_columns(run, &Axes { y, ..axes }, (None, smooth.as_ref()))?
         }
     };
     if let [only] = &mut chart.curves[..] {
         // The only curve in its panel, named by the axes.
         only.name.clear();
     }
-    if let Some(style) = style(joined(run, problem.as_ref())?) {
+    if let Some(style) = style(joined) {
         chart.curves.iter_mut().for_each(|curve| curve.style = style);
     }
     Ok(Some(chart))
@@ -466,8 +477,8 @@ fn trails(run: &StoredRun, problem: Option<&Problem>) -> Result<Option<Chart>, E
     Ok(Some(Chart { x, y, curves, equal: true, ..Chart::default() }))
 }
 
-/// Columns of a run by their names.
-fn named(run: &StoredRun, names: &[&str]) -> Result<Vec<Vec<f64>>, Error> {
+/// Columns of a run by their names: between the samples as well, if `smooth` has all of them.
+fn named(run: &StoredRun, names: &[&str], smooth: Option<&Smooth>) -> Result<Vec<Vec<f64>>, Error> {
     let arrays = run.arrays();
     // The times come before the arrays.
     let mut all = vec![("t".to_string(), None)];
@@ -492,6 +503,11 @@ fn named(run: &StoredRun, names: &[&str]) -> Result<Vec<Vec<f64>>, Error> {
         }
     };
     let places = names.iter().map(place).collect::<Result<Vec<_>, Error>>()?;
+    let in_arrays = |(array, place): ColumnPlace| (arrays[array].name.as_str(), place);
+    let by_name: Vec<_> = places.iter().map(|place| place.map(in_arrays)).collect();
+    if let Some(columns) = smooth.and_then(|smooth| smooth.columns(&by_name)) {
+        return Ok(columns);
+    }
     let of_arrays: Vec<ColumnPlace> = places.iter().copied().flatten().collect();
     let mut columns = sampled::whole(run, &arrays, &of_arrays)?.into_iter();
     let mut times = run.times().map_err(Error::store)?;
