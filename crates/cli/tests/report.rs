@@ -639,3 +639,20 @@ fn unrelated_samples_are_not_joined() {
     let refused = "events 'up' have no column 'p' that varies";
     folder.run("plot apart --event up --x q --y p --svg figure.svg").refused(&[refused]);
 }
+
+/// What was derived is followed by the meanings of the words that are used there, and of no others.
+#[test]
+fn the_words_of_what_was_derived_are_explained() {
+    let folder = Folder::new();
+    for (model, meant, other) in [
+        ("spherical-pendulum", "holonomic: an equation", "Casimir function:"),
+        ("spins", "Casimir function: a quantity", "holonomic:"),
+        ("vortices", "second class: the motion", "rolling:"),
+    ] {
+        folder.run(&format!("run models/{model}.holo --until 1 --report --out {model}")).ok();
+        let page = fs::read_to_string(folder.path(&format!("{model}/report.html"))).unwrap();
+        let (_, words) = page.split_once("in plain words:").unwrap();
+        assert!(words.contains(meant), "{model}: no {meant}");
+        assert!(!words.contains(other), "{model}: {other}");
+    }
+}

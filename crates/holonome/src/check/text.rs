@@ -190,6 +190,60 @@ impl Report {
         lines.iter().flat_map(|line| wrapped(line)).map(|line| line + "\n").collect()
     }
 
+    /// Meanings of the words that [`Report::to_long_text`] uses, a line each, for readers who do not
+    /// know them.
+    pub fn plain_words(&self) -> String {
+        let kind = |role: ConstraintRole| self.constraints.iter().any(|c| c.kind == role);
+        let class = |word: &str| self.constraints.iter().any(|c| c.class.contains(word));
+        let words = [
+            (kind(ConstraintRole::Holonomic), "holonomic: an equation between positions alone"),
+            (
+                self.constraints.iter().any(|c| c.hidden.is_some()),
+                "hidden constraint: what the velocities have to obey so that a constraint stays met, its derivative by time",
+            ),
+            (kind(ConstraintRole::PhaseSpace), "on phase space: an equation that contains momenta"),
+            (kind(ConstraintRole::Rolling), "rolling: an equation between velocities"),
+            (
+                class("second class"),
+                "second class: the motion determines the force of the constraint; A with B: staying on A determines the force of B, and the reverse",
+            ),
+            (
+                class("coisotropic"),
+                "coisotropic: the constraints do not move each other, as equations between positions do not",
+            ),
+            (
+                self.dimension_left.is_some(),
+                "set of a dimension: so many numbers of the state can be chosen freely at the start, the others follow",
+            ),
+            (
+                self.poisson.is_some(),
+                "Casimir function: a quantity that is constant whatever the energy is, as the length of a spin",
+            ),
+            (
+                self.mass_matrix.is_some(),
+                "mass matrix: what multiplies the velocities in the momenta; separable: kinetic energy of the momenta, potential energy of the positions, so that many methods need not solve equations",
+            ),
+            (
+                !self.invariants.is_empty(),
+                "invariants: quantities that stay constant; the treatments corrected, projection and feedback hold them",
+            ),
+            (
+                self.rank.is_some_and(|rank| rank.rows > 0),
+                "rank of their Jacobian: how many invariants are independent of each other; A1, A2, A3: assumptions of the theorem on the method feedback, and of no other",
+            ),
+            (
+                !self.weak_integrals.is_empty(),
+                "constant on the constraint set only: constant along motions that meet the constraints",
+            ),
+            (
+                self.operations.is_some(),
+                "operations: the cost of one evaluation of the equations of motion; unrolled: every formula by itself; templated: one formula for all members of a family",
+            ),
+        ];
+        let used = words.iter().filter(|(used, _)| *used);
+        used.flat_map(|(_, word)| wrapped(&format!("  {word}"))).map(|line| line + "\n").collect()
+    }
+
     /// Lines on the mass matrix, the constraints' determinant, the time and the invariants.
     fn dynamics(&self) -> Vec<String> {
         let mut lines = Vec::from_iter(self.mass_line());

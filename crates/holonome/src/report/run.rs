@@ -66,7 +66,16 @@ impl Shown {
                     sampling = rates.sampling(1)?;
                 }
                 let motions = scene::motions(&run, &problem, &times, rates.as_mut(), places)?;
-                (motions, Ok(Check::new(&problem).to_long_text()))
+                let check = Check::new(&problem);
+                let words = check.plain_words();
+                (
+                    motions,
+                    Ok(format!(
+                        "{}in plain words:
+{words}",
+                        check.to_long_text()
+                    )),
+                )
             }
             Err(error) => (Vec::new(), Err(error.to_string())),
         };
