@@ -22,6 +22,8 @@ pub struct Motion {
     pub fixed: Vec<[f64; 3]>,
     /// Ends of each stick.
     pub sticks: Vec<[u32; 2]>,
+    /// Ends of each spring.
+    pub springs: Vec<[u32; 2]>,
     /// True if neighbours without sticks are joined by a line, as the masses of a string.
     pub string: bool,
     /// Kind of each moving point, which determines its colour; empty, or one per point.

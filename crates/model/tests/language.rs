@@ -705,3 +705,13 @@ fn initial_values_that_are_not_known_are_refused() {
     let (_, findings) = support::check(text);
     assert_eq!(findings[0].label, "it follows from a velocity", "{findings:#?}");
 }
+
+#[test]
+fn events_and_forces_may_be_called_like_functions() {
+    let model = model(
+        "coordinate q : R^2 = (0.5, 2)\nmomentum p of q\nhamiltonian dot(p, p)/2 + floor(q.y)\n\
+         impact floor : q.y = 0 restitution 1\nforce norm on q = -norm(q')*q'\nevent abs : abs(q.x) - 1 = 0",
+    );
+    assert_eq!(hamiltonian(&model), 2.0, "the function stays");
+    assert_eq!((model.events.len(), &model.forces[0].name[..]), (2, "norm"));
+}

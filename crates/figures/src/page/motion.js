@@ -14,6 +14,20 @@ function cubic(array, width, first, frame, share, out) {
 // Length of the axes of a body in relation to the longest half of its sides.
 const AXES = 1.55;
 
+// A spring between two places, whose windings are as many at every length.
+function coil(pen, [ax, ay], [bx, by], ball, ink) {
+  const [dx, dy] = [bx - ax, by - ay], length = Math.hypot(dx, dy), windings = 9;
+  if (!(length > 0)) return;
+  const wide = Math.max(2.5, Math.min(0.6 * ball, 0.12 * length)), [nx, ny] = [(-dy / length) * wide, (dx / length) * wide];
+  pen.strokeStyle = ink.soft; pen.lineWidth = 1.6; pen.lineJoin = "round";
+  pen.beginPath(); pen.moveTo(ax, ay);
+  for (let k = 0; k <= 2 * windings; k++) {
+    const share = 0.12 + (0.76 * k) / (2 * windings), side = k === 0 || k === 2 * windings ? 0 : k % 2 ? 1 : -1;
+    pen.lineTo(ax + share * dx + side * nx, ay + share * dy + side * ny);
+  }
+  pen.lineTo(bx, by); pen.stroke();
+}
+
 // The motion on a canvas: points, sticks and rigid bodies, seen from a place that can be turned.
 
 class MotionView {
@@ -144,12 +158,14 @@ class MotionView {
     // Far things first.
     const many = this.points > 600, order = this.forms.pieces(frame, share, camera, colours, ink).map(([depth, paint]) => [depth, 2, paint]);
     motion.sticks.forEach(([a, b], k) => order.push([Math.min(seen[3 * a + 2], seen[3 * b + 2]) - 1e-6, 0, k]));
+    motion.springs.forEach(([a, b], k) => order.push([Math.min(seen[3 * a + 2], seen[3 * b + 2]) - 1e-6, 3, k]));
     for (let k = 0; k < this.points; k++) if (k < motion.balls || k >= motion.moving) order.push([seen[3 * k + 2], 1, k]);
     if (!(many && motion.dimension === 2)) order.sort((a, b) => a[0] - b[0] || a[1] - b[1]);
     pen.lineCap = "round";
     if (motion.string) this.string(pen, seen, ink);
     for (const [, kind, k] of order) {
       if (kind === 2) k(pen);
+      else if (kind === 3) coil(pen, ...motion.springs[k].map((end) => seen.subarray(3 * end, 3 * end + 2)), ball, ink);
       else if (kind === 0) {
         const [a, b] = motion.sticks[k];
         pen.strokeStyle = ink.soft;

@@ -175,6 +175,7 @@ impl Film<'_> {
             balls: scene.balls,
             fixed: scene.fixed.clone(),
             sticks: scene.sticks.clone(),
+            springs: scene.springs.clone(),
             string: scene.string,
             kinds: scene.kinds.clone(),
             bodies: scene.bodies.iter().map(|rotated| rotated.body).collect(),
@@ -203,6 +204,9 @@ impl Film<'_> {
         let all = motion.drawn.iter_mut();
         all.flat_map(|drawn| drawn.arguments.iter_mut().chain(&mut drawn.shades))
             .for_each(|numbers| numbers.settle());
+        if let [Position::Apart(places)] = &scene.points[..] {
+            even(&mut motion, places);
+        }
         if scene.string {
             stretch(&mut motion, 1, scene.points.len());
         } else if let Some(columns) = scene.grid {
@@ -339,6 +343,26 @@ fn follow(motion: &mut Motion) {
     motion.note.push_str(
         " The camera moves with the middle of the points, which are far from where they began.",
     );
+}
+
+/// Gives the axes of a point whose coordinates are not of one family scales of their own.
+fn even(motion: &mut Motion, places: &[Place]) {
+    let alike = places.windows(2).all(|pair| pair[0].array == pair[1].array);
+    let size = |axis: usize| {
+        let all = motion.positions.iter().skip(axis).step_by(3).filter(|x| x.is_finite());
+        all.clone().fold(f64::MIN, |a, x| a.max(*x)) - all.fold(f64::MAX, |a, x| a.min(*x))
+    };
+    let sizes: Vec<f64> = (0..places.len()).map(size).collect();
+    let largest = sizes.iter().copied().fold(0.0, f64::max);
+    // Those of nearly one size need none.
+    if alike || sizes.iter().all(|size| *size > 0.5 * largest) {
+        return;
+    }
+    for (axis, size) in sizes.into_iter().enumerate().filter(|(_, size)| *size > 0.0) {
+        let scale = largest / size;
+        motion.positions.iter_mut().skip(axis).step_by(3).for_each(|x| *x *= scale);
+    }
+    motion.note.push_str(" The axes have scales of their own.");
 }
 
 /// Scale the heights along an axis to a third of a length.

@@ -8,6 +8,7 @@ mod lattices;
 mod rods;
 mod rotation;
 mod spins;
+mod springs;
 
 use crate::kernels::StateVectors;
 use crate::problem::Problem;
@@ -21,6 +22,7 @@ use joints::{Joint, joints};
 use lattices::Lattice;
 use rods::{Rod, Rods};
 use rotation::Attitude;
+use springs::Springs;
 
 /// Maximum number of points of a picture.
 const POINTS: usize = 20_000;
@@ -76,6 +78,7 @@ pub(super) struct Scene {
     grid: Option<usize>,
     fixed: Vec<[f64; 3]>,
     sticks: Vec<[u32; 2]>,
+    springs: Vec<[u32; 2]>,
     kinds: Vec<u8>,
     bodies: Vec<Rotated>,
     /// Spins, and their sites.
@@ -132,7 +135,7 @@ impl Scene {
                 scene.take_vectors(model, &others);
                 scene.note = format!("A point of the configuration space ({}).", names(&others));
             }
-            ([], []) => return scene.take_scalars(&positions).then_some(scene),
+            ([], []) => return scene.take_scalars(model, &positions).then_some(scene),
         }
         scene.fits().then_some(scene)
     }
@@ -251,6 +254,8 @@ impl Scene {
             .into_iter()
             .map(|stick| stick.map(|end| if end >= by { end - by + fixed } else { end }));
         self.sticks = others.chain(own).collect();
+        let shifted = |end: u32| if end >= by { end - by + fixed } else { end };
+        self.springs = points.springs.iter().map(|spring| spring.map(shifted)).collect();
         self.points = points.points.into_iter().chain(self.points).collect();
         (self.balls, self.fixed) = (points.balls, points.fixed);
         self.note = format!("{} {}", self.note, points.note);
@@ -283,9 +288,26 @@ impl Scene {
                 }
             }
         }
+        self.take_springs(model, vectors);
         self.kinds = kinds(model, vectors);
         self.note =
             format!("{} ({}){}.", counted(self.points.len(), "point"), names(vectors), self.rods());
+    }
+
+    fn take_springs(&mut self, model: &Model, vectors: &[&Variable]) {
+        let points = vectors.iter().flat_map(|variable| {
+            let count = variable.family.shape.len();
+            (0..variable.family.members()).map(move |k| (variable.first + k * count, count))
+        });
+        let points: Vec<(usize, usize)> = points.collect();
+        let springs = Springs::new(model, &points).map(|springs| springs.all());
+        for (a, b) in springs.into_iter().flatten() {
+            let end = match b {
+                Some(b) => b as u32,
+                None => self.fixed_at([0.0; 3]),
+            };
+            self.springs.push([a as u32, end]);
+        }
     }
 
     /// Number of a fixed point among the points.
@@ -322,16 +344,15 @@ impl Scene {
         self.note = format!("The {what} {}{}.", names.join(", "), self.rods());
     }
 
-    /// Words on the rods.
+    /// Words on the rods and springs.
     fn rods(&self) -> String {
-        match self.sticks.len() {
-            0 => String::new(),
-            count => format!(", {}", counted(count, "rod")),
-        }
+        let all = [(self.sticks.len(), "rod"), (self.springs.len(), "spring")];
+        let said = all.into_iter().filter(|(count, _)| *count > 0);
+        said.map(|(count, what)| format!(", {}", counted(count, what))).collect()
     }
 
     /// Take one, two or three scalars as a point of the configuration space.
-    fn take_scalars(&mut self, positions: &[&Variable]) -> bool {
+    fn take_scalars(&mut self, model: &Model, positions: &[&Variable]) -> bool {
         let scalars: Vec<&Variable> =
             positions.iter().filter(|v| v.family.shape == Shape::Scalar).copied().collect();
         let all: usize = scalars.iter().map(|v| v.family.members()).sum();
@@ -340,12 +361,19 @@ impl Scene {
             .flat_map(|v| (0..v.family.members().min(3)).map(|k| v.family.member_name(k)))
             .collect();
         match (all, &scalars[..]) {
+            (1, [only]) if let Some(momentum) = momentum(model, only) => {
+                self.points = vec![Position::Apart(vec![place(only, 0, 1), place(momentum, 0, 1)])];
+                self.dimension = 2;
+                let names = [names[0].clone(), momentum.family.member_name(0)].join(", ");
+                self.note = format!("A point of the phase plane ({names}).");
+            }
             (1..=3, _) => {
                 let places = scalars.iter();
                 let places = places.flat_map(|v| (0..v.family.members()).map(|k| place(v, k, 1)));
                 self.points = vec![Position::Apart(places.collect())];
                 self.dimension = all.max(2);
-                self.note = format!("A point of the configuration space ({}).", names.join(", "));
+                let space = if model.is_hamiltonian() { "configuration" } else { "state" };
+                self.note = format!("A point of the {space} space ({}).", names.join(", "));
             }
             _ => return false,
         }
@@ -406,6 +434,12 @@ fn counted(count: usize, one: &str) -> String {
         1 => format!("1 {one}"),
         count => format!("{count} {one}s"),
     }
+}
+
+/// Momentum of a coordinate.
+fn momentum<'m>(model: &'m Model, of: &Variable) -> Option<&'m Variable> {
+    let number = model.variables.iter().position(|variable| std::ptr::eq(variable, of))?;
+    model.variables.iter().find(|variable| variable.role == Role::Momentum(number))
 }
 
 fn names(variables: &[&Variable]) -> String {
@@ -705,5 +739,40 @@ mod tests {
             "coordinate q[i in 1..9] = i\nmomentum p of q\nhamiltonian sum(i in 1..9 : p[i]^2)/2",
         );
         assert!(many.string && many.points.len() == 9);
+        let one = scene("coordinate a = 1\nmomentum p of a\nhamiltonian p^2/2");
+        assert!(one.note.contains("the phase plane (a, p)"), "{}", one.note);
+        assert!(scene("state x = 1\nx' = -x").note.contains("the state space (x)"));
+    }
+
+    #[test]
+    fn springs_are_found_from_the_energy() {
+        let of = |potential: &str| {
+            scene(&format!(
+                "coordinate r[i in 1..3] : R^2 = (i, 0.3*i^2)
+                 momentum p of r
+                 hamiltonian sum(i in 1..3 : dot(p[i], p[i])/2 + 9.81*r[i].y) + {potential}"
+            ))
+        };
+        let chain = of("sum(i in 1..2 : 40*(norm(r[i+1] - r[i]) - 0.4)^2/2)");
+        assert_eq!(chain.springs, [[1, 0], [2, 1]]);
+        assert!(chain.note.contains("3 points (r), 2 springs"), "{}", chain.note);
+        assert_eq!(of("(r[1] - r[3]).x^2 + (r[1] - r[3]).y^2").springs, [[2, 0]]);
+        // Other pairs do not have the energy of a spring, nor has a trap.
+        for potential in [
+            "sum(i in 1..3, j in i+1..3 : 1/norm(r[i] - r[j]))",
+            "-sum(i in 1..3, j in i+1..3 : 1/norm(r[i] - r[j]))",
+            "sum(i in 1..2 : 1/norm(r[i] - r[i+1])^12 - 1/norm(r[i] - r[i+1])^6)",
+            "sum(i in 1..3 : dot(r[i], r[i])/2)",
+        ] {
+            assert!(of(potential).springs.is_empty(), "{potential}");
+        }
+        let hung = of("20*(norm(r[2]) - 1)^2");
+        assert_eq!((hung.springs, hung.fixed), (vec![[1, 3]], vec![[0.0; 3]]));
+        let space = scene(
+            "coordinate q : R^3 = (0, 0.01, -1)
+             momentum p of q
+             hamiltonian dot(p, p)/2 + 1e8*(norm(q) - 0.9)^2 + q.z",
+        );
+        assert_eq!(space.springs, [[0, 1]]);
     }
 }

@@ -11,6 +11,7 @@ use crate::graph::Graph;
 use crate::syntax::ast;
 use crate::syntax::diagnostic::Diagnostic;
 use crate::syntax::span::Span;
+use crate::syntax::words;
 use holonome_words::option;
 
 /// Largest dimension of `identity`.
@@ -30,6 +31,8 @@ impl Elaborator<'_> {
         }
         if let Some(declared) = self.symbols.get(name).copied()
             && self.scope.find(name).is_none()
+            // An impact `floor` hides no function.
+            && !(matches!(declared.symbol, Symbol::Label(_)) && words::FUNCTIONS.contains(&name))
         {
             if let Symbol::Definition(number) = declared.symbol
                 && self.is_definition_with_parameters(name)

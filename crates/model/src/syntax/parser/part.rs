@@ -2,6 +2,7 @@
 
 use super::super::ast::{BinaryOperator, Expr, ExprKind, Name, Statement};
 use super::super::diagnostic::{Diagnostic, shorten};
+use super::super::statements::StatementKind;
 use super::super::token::TokenKind;
 use super::super::words::{FUNCTIONS, reserved};
 use super::expression::Owner;
@@ -42,9 +43,17 @@ impl Parser<'_> {
             return self.fail(self.malformed(message, "expected a name"));
         }
         let name = self.take_name();
-        self.check_reserved(&name);
-        if reserved(&name.text).is_some() && self.kind() == TokenKind::Name {
-            return Err(ReportedMistake); // `state let R : …`: the reserved word is one too many, not a name
+        // No formula names events and forces, so that nothing is mistaken for the function: `impact
+        // floor : …`.
+        let is_unnamed = matches!(
+            self.row.kind,
+            StatementKind::Event | StatementKind::Impact | StatementKind::Force
+        );
+        if !(is_unnamed && FUNCTIONS.contains(&name.text.as_str())) {
+            self.check_reserved(&name);
+            if reserved(&name.text).is_some() && self.kind() == TokenKind::Name {
+                return Err(ReportedMistake); // `state let R : …`: the reserved word is one too many, not a name
+            }
         }
         self.declared = Some(name.clone());
         Ok(name)
