@@ -8,7 +8,7 @@ use crate::report::states::States;
 use crate::simulation::Formulas;
 use crate::store::StoredRun;
 use holonome_figures::{Drawn, DrawnNumbers};
-use holonome_model::elaborate::expression::{DYNAMIC, FOLLOWING};
+use holonome_model::elaborate::expression::{DYNAMIC, FOLLOWING, VELOCITY};
 use holonome_model::elaborate::model::{Argument, Colour, Drawing, Form, Model, Quantity};
 use holonome_model::elaborate::shape::Shape;
 
@@ -67,19 +67,40 @@ impl<'m> Pictures<'m> {
         let Some(states) = States::of(run, model)? else {
             return none("not all variables are stored");
         };
-        let (camera, drawings): (Vec<&Drawing>, Vec<&Drawing>) =
-            model.drawings.iter().partition(|drawing| drawing.form.is_camera());
-        let all = drawings.iter().chain(&camera).flat_map(|drawing| drawing.quantities());
-        let quantities: Vec<Quantity> = all.cloned().collect();
-        if quantities.iter().map(|quantity| quantity.functional.outputs).sum::<usize>() > MOST {
-            return none("it is too much");
-        }
-        match Formulas::new(problem, quantities) {
-            Ok(formulas) => {
-                Ok((Some(Pictures { drawings, camera, formulas, states }), String::new()))
+        let compiled = |all: &[&'m Drawing]| {
+            let (camera, drawings): (Vec<&Drawing>, Vec<&Drawing>) =
+                all.iter().copied().partition(|drawing| drawing.form.is_camera());
+            let ordered = drawings.iter().chain(&camera).flat_map(|drawing| drawing.quantities());
+            let quantities: Vec<Quantity> = ordered.cloned().collect();
+            let size: usize = quantities.iter().map(|of| of.functional.outputs).sum();
+            match size > MOST {
+                true => Err("it is too much".to_string()),
+                false => Formulas::new(problem, quantities)
+                    .map(|formulas| (drawings, camera, formulas))
+                    .map_err(|reason| reason.to_string()),
             }
-            Err(reason) => none(&reason.to_string()),
-        }
+        };
+        let all: Vec<&Drawing> = model.drawings.iter().collect();
+        let (made, said) = match compiled(&all) {
+            Ok(made) => (made, String::new()),
+            // Of a large model no field tells multipliers in closed form.
+            Err(reason) => {
+                let known = |drawing: &&&Drawing| {
+                    drawing.quantities().all(|q| q.depends & FOLLOWING & !VELOCITY == 0)
+                };
+                let kept: Vec<&Drawing> = all.iter().filter(known).copied().collect();
+                if kept.len() == all.len() || kept.is_empty() {
+                    return none(&reason);
+                }
+                let said = "What reads multipliers, accelerations or reactions is not drawn: in a model of this size they are known to a method only.";
+                match compiled(&kept) {
+                    Ok(made) => (made, said.to_string()),
+                    Err(reason) => return none(&reason),
+                }
+            }
+        };
+        let (drawings, camera, formulas) = made;
+        Ok((Some(Pictures { drawings, camera, formulas, states }), said))
     }
 
     /// True if something is drawn, besides what a camera does.
@@ -254,7 +275,8 @@ mod tests {
     fn film(text: &str, record: Option<Vec<String>>) -> Motion {
         let problem: Problem = text.parse().unwrap();
         let options = RunOptions {
-            method: Method::named("plain:dop853").unwrap(),
+            method: Method::named(if text.contains("size n") { "rattle" } else { "plain:dop853" })
+                .unwrap(),
             step: StepSize::Fixed(0.02),
             until: 4.0,
             record,
@@ -351,6 +373,25 @@ mod tests {
             "{}",
             motion.note
         );
+    }
+
+    #[test]
+    fn of_a_large_model_what_only_a_method_knows_is_left_out() {
+        let chain = "size n = 120
+             coordinate r[i in 1..n] : R^2 = (i, 0)
+             momentum p of r
+             hamiltonian sum(i in 1..n : dot(p[i], p[i])/2 + r[i].y)
+             constraint link[i in 2..n] : dot(r[i] - r[i-1], r[i] - r[i-1]) = 1
+             draw polyline(r)
+             draw arrow(r[1], r[1]')
+             draw arrow(r[n], lambda.link[n]*r[1])";
+        let film = |n: &str| film(&chain.replace("120", n), None);
+        let small = film("3");
+        assert_eq!((small.drawn.len(), small.note.contains("not drawn")), (3, false));
+        let large = film("1200");
+        let forms: Vec<&str> = large.drawn.iter().map(|drawn| drawn.form).collect();
+        assert_eq!(forms, ["polyline", "arrow"]);
+        assert!(large.note.contains("What reads multipliers"), "{}", large.note);
     }
 
     #[test]
