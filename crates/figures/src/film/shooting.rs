@@ -23,6 +23,23 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Effort for the choice of 256 colours, from 1, the best, to 30: 10 is the usual one.
 const COLOURS: i32 = 10;
 
+/// Flags of the browser. The only page is our own, and in containers its sandbox does not start.
+const FLAGS: [&str; 10] = [
+    "headless",
+    "disable-gpu",
+    "hide-scrollbars",
+    "force-device-scale-factor=1",
+    "no-sandbox",
+    "disable-dev-shm-usage",
+    "no-first-run",
+    "disable-sync",
+    "disable-background-networking",
+    "disable-component-update",
+];
+
+/// Flag for its settings and caches.
+const PROFILE: &str = "user-data-dir";
+
 /// What the page is told.
 #[derive(Serialize)]
 struct Told<'f> {
@@ -121,24 +138,15 @@ impl Browser {
             tempfile::tempdir().map_err(|error| format!("no folder for a browser: {error}"))?;
         let messages = File::create(profile.path().join("messages")).map_err(|e| e.to_string())?;
         let child = Command::new(program)
-            .args([
-                "--headless",
-                "--disable-gpu",
-                "--hide-scrollbars",
-                "--force-device-scale-factor=1",
-            ])
-            // The only page is our own, and in containers its sandbox does not start.
-            .args(["--no-sandbox", "--disable-dev-shm-usage", "--no-first-run", "--disable-sync"])
-            .args(["--disable-background-networking", "--disable-component-update"])
-            .arg(format!("--user-data-dir={}", profile.path().join("profile").display()))
+            .args(FLAGS.map(|flag| format!("--{flag}")))
+            .arg(format!("--{PROFILE}={}", profile.path().join("profile").display()))
             .arg(address)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(messages)
             .spawn();
-        let child = child.map_err(|error| {
-            format!("{} does not start: {error}; give a browser by --browser", program.display())
-        })?;
+        let child =
+            child.map_err(|error| format!("{} does not start: {error}", program.display()))?;
         Ok(Browser { child, profile })
     }
 
@@ -168,7 +176,7 @@ pub(super) fn write(
     watch: &mut dyn FnMut(usize) -> bool,
 ) -> Result<(), String> {
     let program = program.map(Path::to_path_buf).or_else(browser).ok_or(
-        "films are drawn by a browser, and none is found: install Chromium or Chrome, or give one by --browser",
+        "films are drawn by a browser, and none is found: install Chromium or Chrome, or name the program of one",
     )?;
     let told = Told {
         width: film.size.0,
