@@ -66,15 +66,18 @@ fn same_everywhere(first: usize) {
     let mut finished = 0;
     // Every fourth model, so that the tests share the work.
     for model in models().iter().skip(first).step_by(4) {
+        // One leg of six has the same formulas.
+        let is_large = model.ends_with("strandbeest.holo");
+        let smaller = if is_large { "--set cranks=1 --set sides=1" } else { "" };
         for method in METHODS {
-            let run = format!("run {} {method} --until 0.3 --samples 7", model.display());
+            let run = format!("run {} {smaller} {method} --until 0.3 --samples 7", model.display());
             let [machine, others @ ..] = BACKENDS.map(|backend| said(&folder, backend, &run));
             for other in others {
                 assert_eq!(machine, other, "{run}");
             }
             finished += usize::from(machine.get("state").is_some());
         }
-        let sweep = format!("sweep {} --trajectories 11 --until 0.3", model.display());
+        let sweep = format!("sweep {} {smaller} --trajectories 11 --until 0.3", model.display());
         let [machine, others @ ..] = BACKENDS.map(|backend| said(&folder, backend, &sweep));
         for other in others {
             assert_eq!(machine, other, "{sweep}");
