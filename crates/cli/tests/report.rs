@@ -387,16 +387,19 @@ draw trail(q) colour \"#a03\"
 
 #[test]
 fn a_run_becomes_a_film() {
-    if chromium().is_none() {
-        return;
-    }
+    let Some(chromium) = chromium() else { return };
     let folder = Folder::new();
     let model = "unit m, kg, s\ncoordinate q : R^2 = (1, 0)\nmomentum p of q = (0, 1)\n\
         hamiltonian dot(p, p)/2 + dot(q, q)/2\ndraw box(0, (0, 0), (2.4, 2.4)) colour \"white\"\n\
         draw sphere(q, 0.1) colour \"red\"\n";
     fs::write(folder.path("circle.holo"), model).unwrap();
     folder.run("run circle.holo --until 2 --out run").ok();
-    folder.run("animate run --gif a.gif --out a.mp4 --rate 5 --size 200x160").ok();
+    let browser = chromium.display();
+    folder
+        .run(&format!(
+            "animate run --gif a.gif --out a.mp4 --rate 5 --size 200x160 --browser {browser}"
+        ))
+        .ok();
     // Real time: two seconds with the frames of both ends, each of a fifth of a second.
     let mut reader = gif::DecodeOptions::new();
     reader.set_color_output(gif::ColorOutput::RGBA);
