@@ -1158,9 +1158,15 @@ fn frame_rate(text: &str) -> Result<f64, String> {
     if fits { Ok(rate) } else { Err("write a number from 1 to 120".to_string()) }
 }
 
+/// Both numbers of `WxH`.
+fn sides<T: std::str::FromStr>(text: &str) -> Option<(T, T)> {
+    let (width, height) = text.split_once('x')?;
+    Some((width.parse().ok()?, height.parse().ok()?))
+}
+
 /// Width and height of a film: `WxH`, even as those of video are.
 fn film_size(text: &str) -> Result<(u32, u32), String> {
-    let size = text.split_once('x').and_then(|(w, h)| Some((w.parse().ok()?, h.parse().ok()?)));
+    let size = sides(text);
     let fits = |side: u32| (64..=4096).contains(&side) && side.is_multiple_of(2);
     let size = size.filter(|&(width, height)| fits(width) && fits(height));
     size.ok_or("write WIDTHxHEIGHT, even numbers from 64 to 4096".to_string())
@@ -1175,7 +1181,7 @@ fn range(text: &str) -> Result<[f64; 2], String> {
 
 /// Width and height: `WxH`.
 fn panel_size(text: &str) -> Result<(f64, f64), String> {
-    let size = text.split_once('x').and_then(|(w, h)| Some((w.parse().ok()?, h.parse().ok()?)));
+    let size = sides(text);
     let fits = |side: f64| (50.0..=5000.0).contains(&side);
     let size = size.filter(|&(width, height)| fits(width) && fits(height));
     size.ok_or("write WIDTHxHEIGHT, each from 50 to 5000 points".to_string())

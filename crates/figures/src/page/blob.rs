@@ -13,6 +13,16 @@ use std::io::Write;
 const STEPS: f64 = 65_534.0;
 const NO_PLACE: u16 = 65_535;
 
+/// Range of places along an axis, in parts of their distance from the origin, below which they are
+/// stored as seen from one of them.
+const FAR: f64 = 1e-2;
+
+/// Least and largest of the finite numbers.
+fn ends(numbers: impl Iterator<Item = f64>) -> (f64, f64) {
+    let finite = numbers.filter(|x| x.is_finite());
+    finite.fold((f64::MAX, f64::MIN), |(a, b), x| (a.min(x), b.max(x)))
+}
+
 /// Arrays so far.
 #[derive(Default)]
 pub struct Blob {
@@ -25,10 +35,10 @@ pub struct Blob {
 #[derive(Debug, PartialEq, Serialize)]
 pub struct Stored(&'static str, usize, usize);
 
-/// Reference to an array of places, with the least one, the step between two, and the number of
-/// columns: places are stored column by column.
+/// Reference to an array of places, with the least one, the step between two, the number of columns,
+/// as places are stored column by column, and what is to be added along each axis.
 #[derive(Debug, PartialEq, Serialize)]
-pub struct StoredPlaces(&'static str, usize, usize, f64, f64, usize);
+pub struct StoredPlaces(&'static str, usize, usize, f64, f64, usize, [f64; 3]);
 
 impl Blob {
     /// Store numbers by the lowest `N` bytes of their bits.
@@ -87,8 +97,15 @@ impl Blob {
     /// Store rows of `columns` numbers each as steps of a 65534th of their range: enough for
     /// pictures. Each column is the path of one coordinate.
     pub fn places(&mut self, numbers: &[f64], columns: usize) -> StoredPlaces {
-        let finite = numbers.iter().copied().filter(|x| x.is_finite());
-        let (low, high) = finite.fold((f64::MAX, f64::MIN), |(a, b), x| (a.min(x), b.max(x)));
+        let columns = columns.max(1);
+        let far = [0, 1, 2].map(|axis| {
+            let own = numbers.iter().enumerate().filter(|(k, _)| k % columns % 3 == axis);
+            let (low, high) = ends(own.map(|(_, x)| *x));
+            // What moves little far from the origin would stand still in steps of its distance.
+            if low <= high && high - low < FAR * low.abs() { low } else { 0.0 }
+        });
+        let near = |(k, x): (usize, &f64)| x - far[k % columns % 3];
+        let (low, high) = ends(numbers.iter().enumerate().map(near));
         let (low, step) = if low <= high {
             (low, ((high - low) / STEPS).max(f64::MIN_POSITIVE))
         } else {
@@ -96,12 +113,11 @@ impl Blob {
         };
         let place =
             |x: f64| if x.is_finite() { ((x - low) / step).round() as u16 } else { NO_PLACE };
-        let columns = columns.max(1);
-        let by_columns =
-            (0..columns).flat_map(|column| numbers.iter().skip(column).step_by(columns));
+        let by_columns = (0..columns)
+            .flat_map(|column| numbers.iter().enumerate().skip(column).step_by(columns));
         let Stored(kind, start, count) =
-            self.put::<2>("u2", by_columns.map(|&x| u64::from(place(x))));
-        StoredPlaces(kind, start, count, low, step, columns)
+            self.put::<2>("u2", by_columns.map(|entry| u64::from(place(near(entry)))));
+        StoredPlaces(kind, start, count, low, step, columns, far)
     }
 
     /// All arrays, compressed.
@@ -173,8 +189,8 @@ mod tests {
         let mut blob = Blob::default();
         // Three rows of two columns.
         let numbers = [-3.0, f64::NAN, 1e-5, 7.0, 2.0, -1.0];
-        let StoredPlaces(kind, start, count, low, step, columns) = blob.places(&numbers, 2);
-        assert_eq!((count, columns), (6, 2));
+        let StoredPlaces(kind, start, count, low, step, columns, far) = blob.places(&numbers, 2);
+        assert_eq!((count, columns, far), (6, 2, [0.0; 3]));
         let by_columns = [-3.0, 1e-5, 2.0, f64::NAN, 7.0, -1.0];
         for (k, x) in bits(&blob, Stored(kind, start, count)).into_iter().zip(by_columns) {
             match x.is_finite() {
@@ -184,7 +200,12 @@ mod tests {
         }
         // A motion at rest has no range.
         let rest = blob.places(&[2.0, 2.0], 1);
-        assert_eq!(rest.3, 2.0);
+        assert_eq!(rest.3 + rest.6[0], 2.0);
+        // A point that moves by a thousandth at a million along x, and by as much about 0 along y.
+        let away = [1e6, 0.0, 0.0, 1e6 + 1e-3, 1e-3, 0.0];
+        let StoredPlaces(_, _, _, low, step, _, far) = blob.places(&away, 3);
+        assert_eq!((low, far), (0.0, [1e6, 0.0, 0.0]));
+        assert!(step < 1.001e-3 / STEPS, "{step}");
     }
 
     #[test]

@@ -8,17 +8,17 @@ async function unpack() {
   return new Response(stream).arrayBuffer();
 }
 
-// Array of a reference: [kind, first byte, count], and for places also [..., least, step, columns]. Stored are the
+// Array of a reference: [kind, first byte, count], and for places also [..., least, step, columns, far]. Stored are the
 // differences of the bits of neighbours, first the lowest byte of each.
-function numbers(buffer, [kind, start, count, least, step, columns]) {
+function numbers(buffer, [kind, start, count, least, step, columns, far]) {
   const width = Number(kind[1]), planes = new Uint8Array(buffer, start, width * count), bytes = new Uint8Array(width * count);
   for (let plane = 0; plane < width; plane++) for (let k = 0; k < count; k++) bytes[k * width + plane] = planes[plane * count + k];
   const bits = new { f8: BigUint64Array, f4: Uint32Array, u2: Uint16Array }[kind](bytes.buffer);
   for (let k = 1; k < count; k++) bits[k] += bits[k - 1];
   if (kind === "f8") return new Float64Array(bytes.buffer);
   if (kind === "f4") return new Float32Array(bytes.buffer);
-  const rows = count / columns, placed = new Float32Array(count);
-  bits.forEach((steps, k) => { placed[(k % rows) * columns + Math.floor(k / rows)] = steps === 65535 ? NaN : least + step * steps; });
+  const rows = count / columns, placed = new Float64Array(count);
+  bits.forEach((steps, k) => { const column = Math.floor(k / rows); placed[(k % rows) * columns + column] = steps === 65535 ? NaN : far[column % 3] + (least + step * steps); });
   return placed;
 }
 

@@ -60,7 +60,10 @@ pub fn film(path: &Path, options: &FilmOptions) -> Result<Film, Error> {
         return refuse("nothing that moves is stored; record the positions".into());
     };
     let [from, until] = match options.span {
-        [from, until] => [from.unwrap_or(motion.times[0]), until.unwrap_or(times[times.len() - 1])],
+        [from, until] => {
+            let last = motion.times[motion.times.len() - 1];
+            [from.unwrap_or(motion.times[0]), until.unwrap_or(last)]
+        }
     };
     if from >= until {
         return refuse(format!("no time passes from {from} to {until}"));
@@ -76,7 +79,7 @@ pub fn film(path: &Path, options: &FilmOptions) -> Result<Film, Error> {
     let frames = (length * options.rate).round();
     if !(1.0..=FRAMES).contains(&frames) {
         return refuse(format!(
-            "a film of {length} s with {} frames a second has {frames} frames, and {FRAMES} are the most",
+            "a film of {length} s with {} frames a second has {frames} frames: one has to be there, and {FRAMES} are the most",
             options.rate
         ));
     }
@@ -140,6 +143,13 @@ mod tests {
         });
         let times = part.unwrap().times;
         assert_eq!((times.len(), times[0], times[10], times[30]), (31, 2.0, 3.0, 5.0));
+        let back = of("", -8.0, |film| film.seconds = Some(2.0)).unwrap();
+        assert_eq!(
+            (back.times[0], back.times[20]),
+            (-8.0, 0.0),
+            "a run backwards is seen forwards"
+        );
+        assert_eq!(back.motion.times[0], -8.0);
         let none = of("", 8.0, |film| film.span = [Some(8.0), None]);
         assert!(none.unwrap_err().to_string().contains("no time passes from 8 to 8"));
         let endless = of("", 8.0, |film| film.seconds = Some(1e6));

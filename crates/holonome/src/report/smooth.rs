@@ -9,9 +9,9 @@ use crate::summary::StoredSummary;
 /// Number of samples from which on lines between them are smooth to the eye.
 const SMOOTH: usize = 400;
 
-/// Largest number of steps, and time in seconds, of a run that is made once more for a curve.
-const MOST_STEPS: u64 = 20_000;
-const MOST_SECONDS: f64 = 0.2;
+/// Largest number of steps of a run that is made once more for a curve, times the numbers of its state:
+/// some tenths of a second. A clock would give one run two pictures.
+const MOST: u64 = 400_000;
 
 /// Variables of a run at its samples and between them.
 pub(super) struct Smooth {
@@ -24,11 +24,10 @@ impl Smooth {
     /// run takes long or cannot be made with an interpolant, as one that goes backwards in time.
     pub fn new(run: &StoredRun) -> Option<Smooth> {
         let samples = run.samples();
-        let StoredSummary { steps, cost, .. } = StoredSummary::from(run.summary());
-        let short = steps? <= MOST_STEPS && cost?.wall_seconds <= MOST_SECONDS;
-        if !(2..SMOOTH).contains(&samples) || !short {
+        if !(2..SMOOTH).contains(&samples) {
             return None;
         }
+        let steps = StoredSummary::from(run.summary()).steps?;
         let stored = run.times().ok()?;
         let gaps = SMOOTH.div_ceil(samples - 1);
         let place = |k: usize| k as f64 / gaps as f64;
@@ -39,6 +38,9 @@ impl Smooth {
         let mut times: Vec<f64> = stored[..samples].windows(2).flat_map(between).collect();
         times.push(stored[samples - 1]);
         let (problem, options) = origin(run).ok()?;
+        if steps.saturating_mul(problem.model.dimension() as u64) > MOST {
+            return None;
+        }
         let options = RunOptions { interpolant: true, error: false, out: None, ..options };
         let solution = prepare(problem, options).ok()?.solve().ok()?;
         let arrays = solution.at(&times).ok()?;

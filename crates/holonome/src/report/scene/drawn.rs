@@ -141,6 +141,7 @@ impl<'m> Pictures<'m> {
         }
         let words: Vec<String> = counts
             .into_iter()
+            .filter(|(_, count)| *count > 0)
             .map(|(name, count)| match (name, count) {
                 ("box", 2..) => format!("{count} boxes"),
                 _ => counted(count, name),

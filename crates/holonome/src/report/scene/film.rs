@@ -188,8 +188,11 @@ impl Film<'_> {
             note: format!("{note} {}", frames.note),
             ..Motion::default()
         };
+        // A run backwards in time is seen forwards.
+        let backwards = times[0] > times[samples - 1];
         for frame in 0..frames.count {
-            let sample = frame * frames.stride;
+            let number = if backwards { frames.count - 1 - frame } else { frame };
+            let sample = number * frames.stride;
             motion.times.push(times[sample]);
             rows.read(sample)?;
             let camera = match &mut pictures {
