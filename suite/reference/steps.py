@@ -278,16 +278,27 @@ def rattle_hlw(m, t, h, x):
 # ---- splittings --------------------------------------------------------------------------------------------------------
 
 def splitting(motion, kick):
-    """HLW II.5 (5.2), (5.3). What depends on the time is taken where the adjoint takes it, too."""
+    """HLW II.5 (5.2), (5.3). What depends on the time is taken at the time that the other flow has reached."""
     def chain(*flows):
         """Each with the part of the step after which its time is, and the part for which it goes."""
         return lambda m, t, h, x: reduce(lambda y, f: f[0](m, t + f[1]*h, f[2]*h, y), flows, x)
 
+    def composed_of_flows(motions, kicks):
+        flows, moved, kicked = [], mpfr(0), mpfr(0)
+        for k, a in enumerate(motions):
+            flows.append((motion, kicked, a))
+            moved += a
+            if k < len(kicks):
+                flows.append((kick, moved, kicks[k]))
+                kicked += kicks[k]
+        return chain(*flows)
+
     half = mpfr("0.5")
-    return {"lie-trotter": chain((kick, 0, 1), (motion, 0, 1)),
-            "lie-trotter-adjoint": chain((motion, 1, 1), (kick, 1, 1)),
-            "strang": chain((motion, 0, half), (kick, half, 1), (motion, 1, half)),
-            "strang-kdk": chain((kick, 0, half), (motion, half, 1), (kick, 1, half))}
+    own = {"lie-trotter": chain((kick, 0, 1), (motion, 1, 1)),
+           "lie-trotter-adjoint": chain((motion, 0, 1), (kick, 1, 1)),
+           "strang": chain((motion, 0, half), (kick, half, 1), (motion, 1, half)),
+           "strang-kdk": chain((kick, 0, half), (motion, half, 1), (kick, 1, half))}
+    return own, {name: composed_of_flows(*coefficients) for name, coefficients in FLOWS.items()}
 
 
 def spheres(*masses):
@@ -331,6 +342,68 @@ def drift_kick():
                      lambda m, t, h, x: x[:m.n] + moved(x[m.n:], -h, m.H_q(t, x[:m.n], x[m.n:])))
 
 
+def orbit(q, v, mu, tau):
+    """Kepler's motion by the difference of the eccentric anomalies (Gauss's functions f and g)."""
+    r, a = gmpy2.sqrt(dot(q, q)), 1/(2/gmpy2.sqrt(dot(q, q)) - dot(v, v)/mu)
+    n, cosine, sine = gmpy2.sqrt(mu/a**3), 1 - r/a, dot(q, v)/gmpy2.sqrt(mu*a)
+    E = newton(lambda u: [u[0] + sine*(1 - gmpy2.cos(u[0])) - cosine*gmpy2.sin(u[0]) - n*tau], [n*tau])[0]
+    r1 = a*(1 - cosine*gmpy2.cos(E) + sine*gmpy2.sin(E))
+    f, g = 1 - a/r*(1 - gmpy2.cos(E)), tau - (E - gmpy2.sin(E))/n
+    f1, g1 = -gmpy2.sqrt(mu*a)/(r*r1)*gmpy2.sin(E), 1 - a/r1*(1 - gmpy2.cos(E))
+    return [f*x + g*y for x, y in zip(q, v)], [f1*x + g1*y for x, y in zip(q, v)]
+
+
+def about_a_centre():
+    """The motion of Kepler about the origin, and nothing else."""
+    def motion(m, _, h, x):
+        q, v = orbit(x[:3], x[3:], mpfr(1), h)
+        return q + v
+    return splitting(motion, lambda m, _, h, x: x)
+
+
+def two_planets(V_q):
+    """Jacobi coordinates of a star of mass 1 and two planets; the kick by the rest of the potential, with its derivative V_q."""
+    m1, m2 = number(Q(5, 100)), number(Q(8, 100))
+    inner, outer = 1 + m1, 1 + m1 + m2
+    mu1, mu2, k1, k2 = m1/inner, inner*m2/outer, m1, inner*m2
+
+    def to(x):
+        q0, q1, q2, p0, p1, p2 = (x[2*k:2*k + 2] for k in range(6))
+        pair = [a + b for a, b in zip(p0, p1)]
+        Q1, Q2 = sub(q1, q0), sub(q2, [(a + m1*b)/inner for a, b in zip(q0, q1)])
+        centre = [(a + m1*b + m2*c)/outer for a, b, c in zip(q0, q1, q2)]
+        P1 = [(b - m1*a)/inner for a, b in zip(p0, p1)]
+        P2 = [(inner*c - m2*a)/outer for a, c in zip(pair, p2)]
+        return centre, Q1, Q2, [a + c for a, c in zip(pair, p2)], P1, P2
+
+    def back(centre, Q1, Q2, P, P1, P2):
+        pair = [c - m2/outer*q for c, q in zip(centre, Q2)]
+        q0, q1 = [c - m1/inner*q for c, q in zip(pair, Q1)], [c + q/inner for c, q in zip(pair, Q1)]
+        p2 = [a + m2/outer*b for a, b in zip(P2, P)]
+        both = sub(P, p2)
+        p1 = [a + m1/inner*b for a, b in zip(P1, both)]
+        return q0 + q1 + [c + inner/outer*q for c, q in zip(centre, Q2)] + sub(both, p1) + p1 + p2
+
+    def motion(m, _, h, x):
+        centre, Q1, Q2, P, P1, P2 = to(x)
+        moved_ = []
+        for q, p, mu, k in ((Q1, P1, mu1, k1), (Q2, P2, mu2, k2)):
+            q, v = orbit(q, [c/mu for c in p], k/mu, h)
+            moved_.append((q, [mu*c for c in v]))
+        (Q1, P1), (Q2, P2) = moved_
+        return back([c + h*p/outer for c, p in zip(centre, P)], Q1, Q2, P, P1, P2)
+
+    def kick(m, t, h, x):
+        # The derivative of k1/|Q1| + k2/|Q2| + V by q, which changes p.
+        _, Q1, Q2, *_ = to(x)
+        g1, g2 = ([-k*c/gmpy2.sqrt(dot(q, q))**3 for c in q] for q, k in ((Q1, k1), (Q2, k2)))
+        by_pairs = ([-a - b/inner for a, b in zip(g1, g2)] + [a - m1*b/inner for a, b in zip(g1, g2)] + g2)
+        slope = [a + b for a, b in zip(V_q(t, x[:6]), by_pairs)]
+        return x[:6] + moved(x[6:], -h, slope)
+
+    return splitting(motion, kick)
+
+
 # ---- compositions ------------------------------------------------------------------------------------------------------
 
 def symmetric(*half):
@@ -358,6 +431,52 @@ COMPOSITIONS = {
 }
 
 
+def mirrored(motions, kicks):
+    """Coefficients of flows in the order in which they act, from their first halves (as printed in the sources)."""
+    a, b = [mpfr(c) if isinstance(c, str) else number(c) for c in motions], [mpfr(c) if isinstance(c, str) else number(c) for c in kicks]
+    middle = len(a) == len(b)
+    return a + a[::-1][0 if middle else 1:], b + b[::-1][1 if middle else 0:]
+
+
+FLOWS = {
+    "saba2": mirrored([Q(1, 2) - sp.sqrt(3)/6, sp.sqrt(3)/3], [Q(1, 2)]),                         # Laskar, Robutel 2001, table 1
+    "saba3": mirrored([Q(1, 2) - sp.sqrt(15)/10, sp.sqrt(15)/10], [Q(5, 18), Q(4, 9)]),
+    "saba4": mirrored([Q(1, 2) - sp.sqrt(525 + 70*sp.sqrt(30))/70,
+                       (sp.sqrt(525 + 70*sp.sqrt(30)) - sp.sqrt(525 - 70*sp.sqrt(30)))/70,
+                       sp.sqrt(525 - 70*sp.sqrt(30))/35],
+                      [Q(1, 4) - sp.sqrt(30)/72, Q(1, 4) + sp.sqrt(30)/72]),
+    # Blanes, Casas, Farres, Laskar, Makazaga, Murua 2013, tables 2 to 4
+    "saba104": mirrored(["0.04706710064597250612947887637243678556564", "0.1847569354170881069247376193702560968574",
+                         "0.2827060056798362053243616565541452479160", "-0.01453004174289681837857815229683813033908"],
+                        ["0.1188819173681970199453503950853885936957", "0.2410504605515015657441667865901651105675",
+                         "-0.2732866667053238060543113981664559460630", "0.8267085775712504407295884329818044835997"]),
+    "saba864": mirrored(["0.0711334264982231177779387300061549964174", "0.241153427956640098736487795326289649618",
+                         "0.521411761772814789212136078067994229991", "-0.333698616227678005726562603400438876027"],
+                        ["0.183083687472197221961703757166430291072", "0.310782859898574869507522291054262796375",
+                         "-0.0265646185119588006972121379164987592663", "0.0653961422823734184559721793911134363710"]),
+    "saba1064": mirrored(["0.03809449742241219545697532230863756534060", "0.1452987161169137492940200726606637497442",
+                          "0.2076276957255412507162056113249882065158", "0.4359097036515261592231548624010651844006",
+                          "-0.6538612258327867093807117373907094120024"],
+                         ["0.09585888083707521061077150377145884776921", "0.2044461531429987806805077839164344779763",
+                          "0.2170703479789911017143385924306336714532", "-0.01737538195906509300561788011852699719871"]),
+    "abah844": mirrored(["0.2741402689434018761640565440378637101205", "-0.1075684384401642306251105297063236526845",
+                         "-0.0480185025906016926911954171508475065370", "0.7628933441747280943044988056386148982021"],
+                        ["0.6408857951625127177322491164716010349386", "-0.8585754489567828565881283246356000103664",
+                         "0.7176896537942701388558792081639989754277"]),
+    "abah864": mirrored(["0.06810235651658372084723976682061164571212", "0.2511360387221033233072829580455350680082",
+                         "-0.07507264957216562516006821767601620052338", "-0.009544719701745007811488218957217113269121",
+                         "0.5307579480704471776340674235341732001443"],
+                        ["0.1684432593618954534310382697756917558148", "0.4243177173742677224300351657407231801453",
+                         "-0.5858109694681756812309015355404036521923", "0.4930499927320125053698281000239887162321"]),
+    "abah1064": mirrored(["0.04731908697653382270404371796320813250988", "0.2651105235748785159539480036185693201078",
+                          "-0.009976522883811240843267468164812380613143", "-0.05992919973494155126395247987729676004016",
+                          "0.2574761120673404534492282264603316880356"],
+                         ["0.1196884624585322035312864297489892143852", "0.3752955855379374250420128537687503199451",
+                          "-0.4684593418325993783650820409805381740605", "0.3351397342755897010393098942949569049275",
+                          "0.2766711191210800975049457263356834696055"]),
+}
+
+
 def composed(gamma, base):
     def step(m, t, h, x):
         made = mpfr(0)
@@ -381,6 +500,12 @@ def models():
         dot(p, p)/2 + dot(q, q)/2 + q[0]**2*q[1] - q[1]**3/3, q, p, [0, y, sp.sqrt(2*E - y**2 + 2*y**3/3), 0])
     x, v = phase(3)
     yield "../models/kepler.holo", Model(dot(v, v)/2 - 1/sp.sqrt(dot(x, x)), x, v, [1, 0, 0, 0, sp.sqrt(Q(9, 5)), 0])
+    q, p = phase(6)
+    m1, m2, by = Q(5, 100), Q(8, 100), lambda i, j: 1/sp.sqrt((q[2*i] - q[2*j])**2 + (q[2*i + 1] - q[2*j + 1])**2)
+    yield "structure/two-planets.holo", Model(
+        dot(p[:2], p[:2])/2 + dot(p[2:4], p[2:4])/(2*m1) + dot(p[4:], p[4:])/(2*m2) - m1*by(1, 0) - m2*by(2, 0) - m1*m2*by(2, 1)
+        + sp.cos(2*t)*(q[2]**2 - q[5]*q[0])/50, q, p,
+        [Q(-1, 10), Q(5, 100), Q(9, 10), Q(1, 10), Q(-4, 10), -2, Q(2, 100), Q(-1, 10), -m1/10, m1*Q(95, 100), m2*Q(7, 10), -m2/5])
     q, p = phase(2)
     stiff = 30*(q[0] - sp.sin(q[1]) - Q(1, 2))**2/2
     soft = (1 + Q(3, 10)*sp.sin(2*t))*(q[0]**4/4 + q[1]**2/2) + q[0]*q[1]**2/3
@@ -469,7 +594,16 @@ def methods(path, model):
     flows = {"henon-heiles": oscillators(lambda q: [2*q[0]*q[1], q[0]**2 - q[1]**2]),
              "spherical-pendulum": spheres(1), "two-spheres": spheres(1, 2), "kepler": drift_kick(),
              "forced-pendulum": drift_kick(), "sliding-oscillator": drift_kick()}
-    own = flows.get(Path(path).stem, {})
+    own, of_flows = flows.get(Path(path).stem, ({}, {}))
+    orbits = {"kepler": about_a_centre, "two-planets": lambda: two_planets(model.V_q)}.get(Path(path).stem)
+    if orbits:
+        of_orbits, of_orbits_composed = orbits()
+        yield "kepler-splitting", of_orbits["strang-kdk"]
+        for name in ("yoshida4", "kahan-li8"):
+            yield f"{name}(kepler-splitting)", composed(COMPOSITIONS[name], of_orbits["strang-kdk"])
+        yield from ((f"{name}(kepler-splitting)", step) for name, step in of_orbits_composed.items())
+    if "two-planets" in path:
+        return
     if not len(model.g(mpfr(0), model.start)):
         own |= MAPS | FIELD_MAPS
         symmetric_ones = ["stormer-verlet-a", "stormer-verlet-b", "implicit-midpoint"]
@@ -486,6 +620,8 @@ def methods(path, model):
         for name, gamma in COMPOSITIONS.items():
             for base in symmetric_ones + [name for name in ("strang", "strang-kdk") if name in own]:
                 yield f"{name}({base})", composed(gamma, own[base])
+        for name, step in of_flows.items():
+            yield from ((f"{name}({base})", step) for base in ("strang", "strang-kdk"))
 
 
 def steps_of_models():

@@ -74,10 +74,14 @@ fn account_text(account: &Account, other_names: &[Alias]) -> String {
             )
         }
         AccountFacts::Treatment { needs } => format!("needs {needs}"),
-        AccountFacts::Composition { order, substeps } => {
+        AccountFacts::Composition { order, substeps, of_flows } => {
             let substeps: Vec<String> = substeps.iter().map(f64::to_string).collect();
             let lines: Vec<String> = substeps.chunks(3).map(|line| line.join(" ")).collect();
-            format!("order {order}, of a reversible method of order 2\n  {}", lines.join("\n  "))
+            let of = match of_flows {
+                true => "of the flows of a splitting, in turn the motion and the kick",
+                false => "of a reversible method of order 2",
+            };
+            format!("order {order}, {of}\n  {}", lines.join("\n  "))
         }
     };
     let Account { name, description, source, account, .. } = account;
@@ -125,7 +129,7 @@ fn tables(accounts: &Accounts) -> String {
         "METHOD is BASE, TREATMENT:BASE or COMPOSITION(METHOD), for example corrected:dop853 (the default) or suzuki4(rattle).\n\
          \nBases:\n{}\
          \nTreatments:\n{}\
-         \nCompositions of a symmetric method of order 2:\n{}\
+         \nCompositions of a symmetric method of order 2, or of its flows:\n{}\
          \nOther names of these methods:\n{}\
          \nSources:\n{}",
         columns(&bases),

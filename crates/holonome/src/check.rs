@@ -13,7 +13,8 @@ use crate::heat_bath::determinant_varies;
 use crate::kernels::{FieldJacobian, Formula, Taylor};
 use crate::problem::Problem;
 use crate::recording::{UnitLabels, unit_labels};
-use crate::step::survey;
+pub use crate::step::OrbitRow;
+use crate::step::{orbits, survey};
 use advice::advice;
 use constraints::{constraint_rows, degrees_of_freedom, dimension_left};
 use held::{HeldIntegrals, groups, kept_groups};
@@ -97,6 +98,9 @@ pub struct Report {
     pub weak_integrals: Vec<String>,
     /// Bodies without mass.
     pub test_bodies: Vec<String>,
+    /// Motions of Kepler.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub orbits: Vec<OrbitRow>,
     /// Remarks.
     pub notes: Vec<String>,
     /// Lines of advice which method to take, and why.
@@ -127,7 +131,7 @@ impl Report {
             Some(rows) => rank_of_rows(model, rows),
             None => unrolled.map(|field| rank_on_set(model, field)),
         };
-        let survey = survey(model);
+        let (survey, orbits) = (survey(model), orbits(model));
         let degrees = degrees_of_freedom(model, structure, problem.examined.singular.is_empty());
         let mut methods = method_rows(problem);
         methods.extend(structure_preserving_rows(&survey, problem));
@@ -171,7 +175,8 @@ impl Report {
             weak_integrals: problem.examined.weak_integrals.clone(),
             test_bodies: test_bodies(model),
             notes: notes(problem, structure, rank),
-            advice: advice(problem, &survey, HeldIntegrals::of(problem), degrees),
+            advice: advice(problem, (&survey, &orbits), HeldIntegrals::of(problem), degrees),
+            orbits,
             methods,
             rows: templated.map(|rows| TemplateRows {
                 templates: rows.field.pieces.len(),

@@ -6,6 +6,7 @@ mod name;
 mod treatments;
 
 pub use crate::scheme::composition::{COMPOSITIONS, Composition};
+pub use crate::scheme::splitting::Flow;
 pub use crate::scheme::{Needs, SCHEMES, Scheme, SchemeFacts, Step, StepFn};
 pub use account::{Account, AccountFacts, Accounts};
 pub use alias::Alias;
@@ -112,6 +113,11 @@ impl Method {
     /// True if the map preserves the symplectic form of a Hamiltonian model.
     pub fn symplectic(&self) -> bool {
         self.scheme.facts().symplectic && self.treatment == MethodTreatment::Plain
+    }
+
+    /// Flows that a composition makes in place of those of a splitting.
+    pub fn flows(&self) -> Option<Vec<Flow>> {
+        self.composition.and_then(Composition::flows)
     }
 
     /// Factors γ₁ … γ_s of the scheme's successive steps.

@@ -54,6 +54,9 @@ pub struct Task {
     pub local: bool,
     /// True if the equations are of the form u = f(u) and solved by fixed-point iteration.
     pub sweeps: bool,
+    /// See [`Equations::monotone`](crate::phase_space::Equations::monotone): such equations are
+    /// solved from any guess.
+    pub monotone: bool,
 }
 
 /// Reason why an iteration ended without a solution.
@@ -118,6 +121,9 @@ const GREAT_DEAL: f64 = 4.0;
 /// all, so none fails for lack of iterations.
 pub const MOST_ITERATIONS: u32 = 50;
 
+/// Largest number of iterations within brackets: a halving for every bit of a number, and Newton's.
+const MOST_BRACKETED: u32 = 100;
+
 /// Iteration from which on residuals that are rounding of their own terms count as small: at rest
 /// their scales are rounding, too, or 0. Newton's method doubles its digits in every iteration, and
 /// has none left to gain before.
@@ -137,6 +143,64 @@ impl Task {
     /// If the iteration does not converge, or leads away from the guess, or something is not
     /// finite; the unknowns are then of no use.
     pub fn solve(
+        &self,
+        equations: &impl NewtonSystem,
+        registers: &mut [f64],
+        tolerance: f64,
+        work: &mut [f64],
+    ) -> Result<Solved, Unsolved> {
+        if !self.monotone {
+            return self.newton(equations, registers, tolerance, work);
+        }
+        let guess = registers[self.unknowns.clone()].to_vec();
+        self.newton(equations, registers, tolerance, work).or_else(|lost| {
+            registers[self.unknowns.clone()].copy_from_slice(&guess);
+            self.bracketed(equations, registers, tolerance, work).ok_or(lost)
+        })
+    }
+
+    /// Newton's iteration within brackets of the solutions, which are halved where it leaves them;
+    /// `None` if that does not converge. (It allocates: few guesses are that bad.)
+    fn bracketed(
+        &self,
+        equations: &impl NewtonSystem,
+        registers: &mut [f64],
+        tolerance: f64,
+        work: &mut [f64],
+    ) -> Option<Solved> {
+        let mut brackets = vec![[f64::NEG_INFINITY, f64::INFINITY]; self.unknowns.len()];
+        let enough = tolerance.max(CLOSE);
+        for iterations in 1..=MOST_BRACKETED {
+            equations.evaluate(registers, work);
+            let (known, residuals) = equations.split(registers, work);
+            let close = are_close(residuals, &known[self.sizes.clone()], enough);
+            let unknowns = &known[self.unknowns.clone()];
+            for ((&u, residual), bracket) in unknowns.iter().zip(&*residuals).zip(&mut brackets) {
+                // Where there is no value the unknown is too large, on either side of 0.
+                let above = if residual.is_nan() { u > 0.0 } else { *residual > 0.0 };
+                bracket[usize::from(above)] = u;
+            }
+            let pivots = equations.eliminate(registers, work);
+            let (known, step) = equations.split(registers, work);
+            let unknowns = &mut known[self.unknowns.clone()];
+            for ((u, step), [low, high]) in unknowns.iter_mut().zip(&*step).zip(&brackets) {
+                let next = *u - step;
+                *u = match (next >= *low && next <= *high, low.is_finite() && high.is_finite()) {
+                    (true, _) => next,
+                    (false, true) => 0.5 * (low + high),
+                    // Towards 0, where there is a value.
+                    (false, false) => 0.5 * *u,
+                };
+            }
+            if close {
+                return Some(Solved { iterations, pivots, strayed: false, sweeps: 0 });
+            }
+        }
+        None
+    }
+
+    /// See [`Task::solve`].
+    fn newton(
         &self,
         equations: &impl NewtonSystem,
         registers: &mut [f64],
@@ -404,11 +468,34 @@ mod tests {
         linear: false,
         local: false,
         sweeps: false,
+        monotone: false,
     };
 
     /// Registers with these unknowns, preceded by the scales.
     fn registers(sizes: [f64; 2], unknowns: [f64; 2]) -> [f64; 4] {
         [sizes[0], sizes[1], unknowns[0], unknowns[1]]
+    }
+
+    #[test]
+    fn monotone_equations_are_solved_from_any_guess() {
+        // x³ + x/1000 = 1, which has no value beyond 3, and y = 2. From 1e-3 Newton's iteration
+        // leaps to 250 and finds no value there.
+        let equations = Two(|registers: &[f64], out: &mut [f64]| {
+            let [x, y] = [registers[2], registers[3]];
+            out[0] = if x.abs() > 3.0 { f64::NAN } else { x * x * x + 1e-3 * x - 1.0 };
+            out[1] = y - 2.0;
+            out[2..].copy_from_slice(&[3.0 * x * x + 1e-3, 0.0, 0.0, 1.0]);
+        });
+        let monotone = Task { monotone: true, ..TASK };
+        for guess in [1e-3, -1e-3, 2.9, 50.0, -50.0, 0.0] {
+            let mut registers = registers([1.0, 1.0], [guess, 0.0]);
+            monotone.solve(&equations, &mut registers, 0.0, &mut [0.0; 16]).unwrap();
+            // One root, up to the rounding of a residual of size 1 over the slope 3.
+            let x = registers[2];
+            assert!((x * x * x + 1e-3 * x - 1.0).abs() < 1e-15, "{guess}: {x}");
+        }
+        let mut registers = registers([1.0, 1.0], [1e-3, 0.0]);
+        assert!(TASK.solve(&equations, &mut registers, 0.0, &mut [0.0; 16]).is_err());
     }
 
     /// x² + y² = 5, x y = 2: (1, 2) and (2, 1).

@@ -43,6 +43,8 @@ pub enum Equation {
     Stage(usize),
     /// Component i of a rigid body's angular momentum.
     AngularMomentum(usize),
+    /// Kepler's equation of the motion whose vector has component i of the state as its first one.
+    Kepler(usize),
 }
 
 impl Equation {
@@ -92,19 +94,20 @@ pub struct Equations<'a> {
     /// Monitoring of the matrix: the run ends if it becomes singular, or its determinant changes
     /// sign. The solution is lost there, though a solver may step over it.
     pub monitored: Monitored,
+    /// True if every equation depends on its own unknown alone and grows with it, and is NaN only
+    /// where that is too large: it has one solution. The residual then gives, after all values, the
+    /// derivatives, cheaper ones than those of its formulas.
+    pub monotone: bool,
 }
 
 /// A part of H whose flow is known exactly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Part {
     /// The part of H whose flow moves the positions: free motion, great circles, rotations of a
-    /// body, an oscillator.
+    /// body, an oscillator, motions of Kepler. The rest of H is that of a [kick](PhaseSpace::kick).
     Motion,
     /// Part of this number of the H of a Poisson system, below [`PhaseSpace::parts`].
     Numbered(usize),
-    /// The rest, a function of the positions: a kick, within the tangent space where there are
-    /// constraints.
-    Kick,
 }
 
 /// Three numbers of a step.
@@ -131,7 +134,7 @@ pub enum Potential {
 /// Computation within a step that another step may have made already.
 pub type Finding<'a> = &'a mut dyn FnMut(&mut dyn PhaseSpace) -> Vec<Value>;
 
-/// Function of the unknowns, of as many values, whose zero is sought.
+/// Function of the unknowns, of as many values, whose zero is sought; see [`Equations::monotone`].
 pub type Residual<'a> = &'a mut dyn FnMut(&mut dyn PhaseSpace, &[Value]) -> Vec<Value>;
 
 /// A function of the model at (t, x).
@@ -209,6 +212,10 @@ pub trait PhaseSpace {
     /// A function of a.
     fn function(&mut self, f: Function, a: Value) -> Value;
 
+    /// a where |a| is below a bound, else NaN: nothing that depends on it has a value there, and no
+    /// equation a solution.
+    fn within(&mut self, a: Value, bound: f64) -> Value;
+
     /// max |x_i|, the scale of each of x's components: an increment of x is known to a rounding of
     /// x at best.
     fn size(&mut self, x: &[Value]) -> Value;
@@ -258,9 +265,29 @@ pub trait PhaseSpace {
         None
     }
 
-    /// Exact flow of a part of H for the time `tau`. A method that needs it is refused if it is not
-    /// known.
-    fn flow(&mut self, part: Part, t: Value, tau: Value, x: &[Value]) -> Vec<Value>;
+    /// True if the parts of H are split in canonical coordinates that are not the model's own.
+    fn splits(&self) -> bool {
+        false
+    }
+
+    /// State in the canonical coordinates in which the parts of H are split.
+    fn split(&mut self, x: &[Value]) -> Vec<Value> {
+        x.to_vec()
+    }
+
+    /// State of the model from the coordinates of [`PhaseSpace::split`].
+    fn joined(&mut self, y: &[Value]) -> Vec<Value> {
+        y.to_vec()
+    }
+
+    /// Exact flow of a part of H for the time `tau`, in the coordinates of [`PhaseSpace::split`]. A
+    /// method that needs it is refused if it is not known.
+    fn flow(&mut self, part: Part, t: Value, tau: Value, y: &[Value]) -> Vec<Value>;
+
+    /// Rates of the momenta by the part of H beside [`Part::Motion`], a function of the positions:
+    /// those of a kick, in the same coordinates; within the tangent space where there are
+    /// constraints.
+    fn kick(&mut self, t: Value, y: &[Value]) -> Vec<Value>;
 
     /// Rigid body of the state x, where a step starts. A method that needs one is refused if the
     /// model is not a rigid body.

@@ -3,7 +3,7 @@
 use super::held::{HeldIntegrals, explicit};
 use super::pace::Pace;
 use crate::problem::Problem;
-use crate::step;
+use crate::step::{self, OrbitRow};
 use holonome_integrate::method::Scheme;
 use holonome_model::consistency::Dependence;
 use holonome_model::derived::Derived;
@@ -24,7 +24,7 @@ pub(super) fn penalty() -> String {
 /// without one only a symplectic method does. Advised methods suit the model.
 pub(super) fn advice(
     problem: &Problem,
-    survey: &[(&'static Scheme, Option<String>)],
+    (survey, orbits): (&[(&'static Scheme, Option<String>)], &[OrbitRow]),
     held: Option<HeldIntegrals>,
     degrees: Option<usize>,
 ) -> Vec<String> {
@@ -50,7 +50,7 @@ pub(super) fn advice(
             allow_unverified = option("allow_unverified")
         ));
     }
-    advice.extend(advice_on_methods(problem, survey, held, degrees));
+    advice.extend(advice_on_methods(problem, (survey, orbits), held, degrees));
     if problem.examined.rows.is_none() {
         let accurate = explicit(problem).0.replace("dop853", "gauss16");
         advice.push(format!(
@@ -85,10 +85,27 @@ fn suited(survey: &[(&'static Scheme, Option<String>)], name: &str) -> bool {
     survey.iter().any(|(scheme, reason)| scheme.name == name && reason.is_none())
 }
 
+/// Largest part of the motions of Kepler that their coupling may be for a splitting to be advised.
+const WEAK: f64 = 0.05;
+
+/// Steps of saba1064 in the time in which the fastest orbit passes its pericentre, a turn if it is a
+/// circle: the planets' orbits have errors of about 1e-8 in 500 years then.
+const STEPS_PER_TURN: f64 = 8.0;
+
+/// Step for a splitting into motions of Kepler, and the size of their coupling; `None` if it is not
+/// weak, or an orbit is not bound.
+fn weakly_coupled(orbits: &[OrbitRow]) -> Option<(f64, f64)> {
+    let coupling = orbits.iter().map(|orbit| orbit.coupling).fold(0.0, f64::max);
+    let turns =
+        orbits.iter().map(|orbit| Some(orbit.period? * (1.0 - orbit.eccentricity).powf(1.5)));
+    let fastest = turns.collect::<Option<Vec<f64>>>()?.into_iter().reduce(f64::min)?;
+    (coupling <= WEAK && fastest > 0.0).then_some((fastest / STEPS_PER_TURN, coupling))
+}
+
 /// Advice on the methods of a model that can be run; see [`advice`].
 fn advice_on_methods(
     problem: &Problem,
-    survey: &[(&'static Scheme, Option<String>)],
+    (survey, orbits): (&[(&'static Scheme, Option<String>)], &[OrbitRow]),
     held: Option<HeldIntegrals>,
     degrees: Option<usize>,
 ) -> Vec<String> {
@@ -156,6 +173,15 @@ fn advice_on_methods(
                 true => "        state the integrals that you know: those that are corrected cannot drift".to_string(),
                 false => format!("        it holds {}; state what other integrals you know", kept.join(", ")),
             },
+        ],
+        Some(_) if let Some((step, coupling)) = weakly_coupled(orbits) => vec![
+            format!(
+                "advice: saba1064(kepler-splitting) {step} for long runs, {name} for others",
+                step = option("step").with(format_args!("{step:.0e}"))
+            ),
+            format!(
+                "        the coupling of the motions of Kepler is {coupling:.0e} of them; where bodies may come close to each other {name}"
+            ),
         ],
         Some(_) if pace.is_some_and(|pace| pace.uneven().is_some()) => vec![
             format!("advice: {name}, for short runs and for long ones"),

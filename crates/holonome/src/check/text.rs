@@ -2,8 +2,8 @@
 
 use super::advice::{ADVICE, penalty};
 use super::{
-    ClassRow, ConstraintRole, ConstraintRow, Jacobian, MassMatrix, MethodRow, ModelKind, Rank,
-    Report, TemplateRows, VariableRow,
+    ClassRow, ConstraintRole, ConstraintRow, Jacobian, MassMatrix, MethodRow, ModelKind, OrbitRow,
+    Rank, Report, TemplateRows, VariableRow,
 };
 use crate::policy::{LONGEST_LANE_STEP, LONGEST_LOOP};
 use holonome_integrate::method::TREATMENTS;
@@ -75,6 +75,7 @@ impl Report {
             let names: Vec<&str> = self.test_bodies.iter().map(String::as_str).collect();
             lines.push(listed("  test bodies, whose momentum is their velocity:", &names));
         }
+        lines.extend(self.orbits_line());
         let names: Vec<&str> = self.invariants.iter().map(String::as_str).collect();
         match names.is_empty() {
             // Without a field the invariants are not known.
@@ -163,6 +164,22 @@ impl Report {
         Some(format!("  mass matrix {mass}; {kind}"))
     }
 
+    /// Summary of the motions of Kepler.
+    fn orbits_line(&self) -> Option<String> {
+        let largest = |of: fn(&OrbitRow) -> f64| self.orbits.iter().map(of).fold(0.0, f64::max);
+        let count = match self.orbits.len() {
+            0 => return None,
+            1 => "a motion of Kepler".to_string(),
+            count => format!("{count} motions of Kepler"),
+        };
+        let coupled = match largest(|orbit| orbit.coupling) {
+            0.0 => "not coupled".to_string(),
+            coupling => format!("coupled by {coupling:.0e} of their forces"),
+        };
+        let eccentricity = largest(|orbit| orbit.eccentricity);
+        Some(format!("  {count}, {coupled}; eccentricity {eccentricity:.3} at most"))
+    }
+
     /// The whole report as text.
     pub fn to_long_text(&self) -> String {
         let mut lines = vec![self.title()];
@@ -175,6 +192,7 @@ impl Report {
             format!("  the constraints leave a set of dimension {left} of {}", self.dimension)
         }));
         lines.extend(self.poisson.as_ref().map(|poisson| poisson.line(self.dimension)));
+        lines.extend(self.orbits.iter().map(OrbitRow::line));
         lines.extend(self.dynamics());
         lines.extend(self.jacobian_lines());
         lines.extend(self.computation());
@@ -387,5 +405,16 @@ impl ClassRow {
             false => format!(", second class with {}", self.with.join(", ")),
         };
         format!("    {}{count}: hidden{order}{with}", self.name)
+    }
+}
+
+impl OrbitRow {
+    fn line(&self) -> String {
+        let OrbitRow { of, about, semi_major_axis, eccentricity, period, coupling } = self;
+        let period =
+            period.map_or("not bound".to_string(), |period| format!("period {period:.4e}"));
+        format!(
+            "  motion of Kepler: {of} about {about}, semi-major axis {semi_major_axis:.4e}, eccentricity {eccentricity:.4}, {period}, coupling {coupling:.0e}"
+        )
     }
 }

@@ -8,7 +8,7 @@
 
 use super::formula_space::FormulaSpace;
 use crate::kernels::Formula;
-use holonome_integrate::phase_space::{Asked, Part, PhaseSpace, Value};
+use holonome_integrate::phase_space::{Asked, PhaseSpace, Value};
 use holonome_model::elaborate::model::Model;
 use holonome_model::graph::op::{Binary, Unary};
 use holonome_model::graph::{Expression, Graph, Input, Node};
@@ -43,28 +43,10 @@ impl Flows {
         if reads(&g, h_q, n..2 * n) || reads(&g, h_p, 0..n) {
             return Err("the flow of the motion is not known: H is no sum of T(p) and V(q)".into());
         }
-        let second = |g: &mut Graph, first: usize, list: &[Node]| -> Option<Vec<Node>> {
-            let mut diagonal = Vec::with_capacity(list.len());
-            for (i, &d) in list.iter().enumerate() {
-                let row = g.gradient(d);
-                match row[..] {
-                    [] => diagonal.push(g.zero()),
-                    [(j, entry)] if j as usize == first + i => diagonal.push(entry),
-                    _ => return None,
-                }
-            }
-            Some(diagonal)
-        };
-        // T = Σ p²/2m has no term b·p: motion without a momentum is not on a circle.
-        let at_rest = |point: &[f64]| [&point[..n], &vec![0.0; n]].concat();
-        let rests =
-            ambient_points(model, 3, 0x0a7e).into_iter().zip([0.0, 0.3, 1.7]).all(|(x, t)| {
-                evaluate(&g, h_p, t, &at_rest(&x), &model.parameter_values)
-                    .iter()
-                    .all(|&velocity| velocity == 0.0)
-            });
-        let masses =
-            second(&mut g, n, h_p).filter(|diagonal| rests && !reads(&g, diagonal, 0..2 * n));
+        let masses = constant_masses(mechanics, model).map(|(with_masses, masses)| {
+            g = with_masses;
+            masses
+        });
         let mut spheres = Vec::new();
         for constraint in &mechanics.constraints {
             spheres.push(sphere(&g, constraint, masses.as_deref(), mechanics, model)?);
@@ -90,23 +72,8 @@ impl Flows {
         })
     }
 
-    /// Move x for time `tau` along the flow of `part`.
-    pub fn flow(
-        &self,
-        space: &mut dyn FormulaSpace,
-        part: Part,
-        t: Value,
-        tau: Value,
-        x: &[Value],
-    ) -> Vec<Value> {
-        match part {
-            Part::Motion => self.motion(space, t, tau, x),
-            Part::Kick => self.kick(space, t, tau, x),
-            Part::Numbered(_) => unreachable!("a part of a Poisson system"),
-        }
-    }
-
-    fn motion(
+    /// Move x for time `tau` along the flow of the motion.
+    pub fn motion(
         &self,
         space: &mut dyn FormulaSpace,
         t: Value,
@@ -183,7 +150,8 @@ impl Flows {
         }
     }
 
-    fn kick(&self, space: &mut dyn FormulaSpace, t: Value, tau: Value, x: &[Value]) -> Vec<Value> {
+    /// Rates of the momenta in a kick.
+    pub fn kick(&self, space: &mut dyn FormulaSpace, t: Value, x: &[Value]) -> Vec<Value> {
         let n = x.len() / 2;
         let mut force = space.ask(Asked::Slope, t, x);
         if let Some(stiffness) = &self.stiffness {
@@ -207,10 +175,32 @@ impl Flows {
                 force[i] = (space as &mut dyn PhaseSpace).difference(&[force[i]], &[normal])[0];
             }
         }
-        let minus = (space as &mut dyn PhaseSpace).scaled(-1.0, tau);
-        let p = (space as &mut dyn PhaseSpace).moved(&x[n..], minus, &force);
-        [&x[..n], &p].concat()
+        let minus = |slope| (space as &mut dyn PhaseSpace).scaled(-1.0, slope);
+        force.into_iter().map(minus).collect()
     }
+}
+
+/// 1/m of every component, with the graph that they are in; `None` unless T = Σ p²/2m with constant
+/// masses.
+pub fn constant_masses(mechanics: &Mechanics, model: &Model) -> Option<(Graph, Vec<Node>)> {
+    let (n, mut g) = (mechanics.degrees, mechanics.graph.clone());
+    let velocities = &mechanics.gradient[n..];
+    // No term b·p: motion without a momentum is not that of a mass.
+    let at_rest = |point: &[f64]| [&point[..n], &vec![0.0; n]].concat();
+    let rests = ambient_points(model, 3, 0x0a7e).into_iter().zip([0.0, 0.3, 1.7]).all(|(x, t)| {
+        evaluate(&g, velocities, t, &at_rest(&x), &model.parameter_values).iter().all(|&v| v == 0.0)
+    });
+    let mut diagonal = Vec::with_capacity(n);
+    for (i, &velocity) in velocities.iter().enumerate() {
+        match g.gradient(velocity)[..] {
+            [] => diagonal.push(g.zero()),
+            [(j, entry)] if j as usize == n + i => diagonal.push(entry),
+            _ => return None,
+        }
+    }
+    let moves = |node| matches!(g.expression(node), Expression::Input(Input::State(_)));
+    let constant = !g.reachable(&diagonal).into_iter().any(moves);
+    (rests && constant).then_some((g, diagonal))
 }
 
 fn root(space: &mut dyn FormulaSpace, a: Value) -> Value {

@@ -11,6 +11,9 @@ pub trait FormulaSpace: PhaseSpace {
     /// `a` where `condition` is not 0, else `b`.
     fn unless_zero(&mut self, condition: Value, a: Value, b: Value) -> Value;
 
+    /// `below` where a < b, else `other`.
+    fn if_less(&mut self, a: Value, b: Value, below: Value, other: Value) -> Value;
+
     /// True if a value is the constant 0.
     fn is_zero(&self, value: Value) -> bool;
 }

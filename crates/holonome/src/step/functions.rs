@@ -2,6 +2,7 @@
 
 use super::fibre::{Fibre, Gradients};
 use super::flows::Flows;
+use super::kepler::Kepler;
 use super::poisson::PoissonFunctions;
 use super::rigid_body::RigidBody;
 use super::symbols::ParameterPlaces;
@@ -45,6 +46,8 @@ pub struct Functions {
     pub fibre: Fibre,
     /// Exact flows of two parts of H, for methods that need them.
     pub flows: Option<Flows>,
+    /// Motions of Kepler and their coupling, for methods that need them.
+    pub kepler: Option<Kepler>,
     /// Rigid body that the model is, for methods that need one.
     pub body: Option<RigidBody>,
     /// Formulas of a Poisson system, for methods that need one.
@@ -160,6 +163,7 @@ impl Functions {
             gradients: Gradients::new(mechanics),
             fibre: Fibre::new(mechanics, model),
             flows: None,
+            kepler: None,
             body: None,
             poisson: None,
             parameters: ParameterPlaces::of(model),

@@ -16,6 +16,7 @@ mod force_places;
 mod formula_space;
 mod fsal;
 mod functions;
+mod kepler;
 mod lanes;
 mod many;
 mod multipliers;
@@ -25,6 +26,7 @@ mod poisson;
 mod program;
 mod recorder;
 mod rigid_body;
+mod summands;
 mod symbols;
 mod tangents;
 mod unrolled;
@@ -43,6 +45,7 @@ use holonome_integrate::scheme::forces::{Side, pushed};
 use holonome_integrate::scheme::langevin::gla;
 use holonome_integrate::scheme::map::StepMap;
 use holonome_integrate::scheme::rattle::RATTLE;
+use holonome_integrate::scheme::splitting;
 use holonome_integrate::system::Invariants;
 use holonome_model::derived::Derived;
 use holonome_model::elaborate::model::Model;
@@ -53,6 +56,8 @@ use holonome_model::treatment::Field;
 use holonome_model::treatment::mechanics::Mechanics;
 use holonome_model::treatment::structure::ConstraintKind;
 use holonome_words::option;
+use kepler::Kepler;
+pub use kepler::{OrbitRow, orbits};
 pub use lanes::ProgramLanes;
 use nodes::Nodes;
 use poisson::PoissonFunctions;
@@ -326,7 +331,10 @@ fn step_of_phase(
     x: &[Value],
 ) -> Vec<Value> {
     match method.scheme.step {
-        Step::Map(step, _) => step(space, t, h, x),
+        Step::Map(step, _) => match method.flows() {
+            Some(flows) => splitting::steps(space, t, h, x, &flows),
+            None => step(space, t, h, x),
+        },
         Step::Sliding(step, _) => step(space, method.unconstrained_map(), t, h, x),
         Step::RungeKutta(_) | Step::Collocation(_) | Step::Stiff(_) | Step::Taylor(_) => {
             unreachable!("it has no program")
@@ -424,8 +432,8 @@ fn functions(
     if let Some(field) = extension.filter(|_| steps_with_extension(method)) {
         functions.field = Formula::unfused(&field.graph, &field.field);
     }
-    let Recognised { flows, body, parts } = recognised(method.scheme, mechanics, model)?;
-    (functions.flows, functions.body) = (flows, body);
+    let Recognised { flows, kepler, body, parts } = recognised(method.scheme, mechanics, model)?;
+    (functions.flows, functions.kepler, functions.body) = (flows, kepler, body);
     if matches!(method.scheme.needs, Needs::Poisson | Needs::PoissonFlows) {
         functions.poisson = PoissonFunctions::new(model);
         if let Some(poisson) = &mut functions.poisson {
@@ -622,7 +630,7 @@ fn column_mechanics(
 /// True if a step begins where the previous one has ended, with the same length: what that one
 /// found at its end is known.
 fn follows(method: &Method) -> bool {
-    !method.treatment.moves_the_state() && method.composition.is_none()
+    !method.treatment.moves_the_state() && method.substeps().len() == 1
 }
 
 /// Facts that decide which methods suit a model.
@@ -715,6 +723,8 @@ pub fn recognised_with(
 struct Recognised {
     /// Exact flows of two parts of H.
     flows: Option<Flows>,
+    /// Motions of Kepler.
+    kepler: Option<Kepler>,
     /// Rigid body.
     body: Option<RigidBody>,
     /// Parts of the H of a Poisson system.
@@ -725,6 +735,7 @@ fn recognised(scheme: &Scheme, mechanics: &Mechanics, model: &Model) -> Result<R
     let mut found = Recognised::default();
     match scheme.needs {
         Needs::Flows => found.flows = Some(known_flows(mechanics, model)?),
+        Needs::KeplerFlows => found.kepler = Some(known_orbits(mechanics, model)?),
         Needs::Body | Needs::FreeBody => found.body = Some(body(scheme, mechanics, model)?),
         Needs::Natural | Needs::Stiff | Needs::HeatBath => {
             known_potential(scheme, mechanics, model)?
@@ -747,6 +758,11 @@ const NO_POISSON: &str = "it needs a Poisson system, a `hamiltonian` and a matri
 fn known_flows(mechanics: &Mechanics, model: &Model) -> Result<Flows, String> {
     let remedy = Facts::of(mechanics, model).remedy();
     Flows::new(mechanics, model).map_err(|reason| format!("{reason}; use {remedy}"))
+}
+
+fn known_orbits(mechanics: &Mechanics, model: &Model) -> Result<Kepler, String> {
+    let remedy = Facts::of(mechanics, model).remedy();
+    Kepler::new(mechanics, model).map_err(|reason| format!("{reason}; use {remedy}"))
 }
 
 /// Rigid body that the model is, for a scheme that needs one.
@@ -788,7 +804,12 @@ fn suits(method: &Method, facts: &Facts) -> Result<(), String> {
         // They step with the Dirac extension.
         Needs::Field => return Ok(()),
         Needs::Canonical if method.treatment.moves_the_state() => return Ok(()),
-        Needs::Series | Needs::Canonical | Needs::Hamiltonian | Needs::Natural | Needs::Stiff
+        Needs::Series
+        | Needs::Canonical
+        | Needs::Hamiltonian
+        | Needs::KeplerFlows
+        | Needs::Natural
+        | Needs::Stiff
             if hamiltonian && constrained =>
         {
             let penalty = if kind == ConstraintKind::Holonomic {
@@ -811,6 +832,7 @@ fn suits(method: &Method, facts: &Facts) -> Result<(), String> {
         | Needs::Coisotropic
         | Needs::Rolling
         | Needs::Flows
+        | Needs::KeplerFlows
         | Needs::Natural
         | Needs::Stiff
         | Needs::HeatBath

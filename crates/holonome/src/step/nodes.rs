@@ -1,5 +1,6 @@
 //! Nodes of a graph as the symbols of a recorded step, for unrolled models.
 
+use super::flows::Flows;
 use super::formula_space::FormulaSpace;
 use super::functions::{Curvature, Functions};
 use super::poisson::parts::ExactParts;
@@ -111,6 +112,13 @@ impl Symbols for Nodes {
         self.graph.binary(op, a, b)
     }
 
+    fn within(&mut self, a: Node, bound: f64) -> Node {
+        let g = &mut self.graph;
+        let (size, bound, none) = (g.unary(Unary::Abs, a), g.constant(bound), g.constant(f64::NAN));
+        let below = g.binary(Binary::Less, size, bound);
+        g.select(below, a, none)
+    }
+
     fn largest(&mut self, of: &[Node]) -> Node {
         let zero = self.graph.zero();
         of.iter().fold(zero, |largest, &node| self.graph.largest(node, largest))
@@ -123,6 +131,10 @@ impl Symbols for Nodes {
 
     fn parameter(&mut self, which: Parameter) -> Node {
         self.graph.parameter(self.functions.parameters.of_parameter(which))
+    }
+
+    fn splits(&self) -> bool {
+        self.functions.kepler.is_some()
     }
 
     fn mass_is_diagonal(&self) -> bool {
@@ -197,6 +209,10 @@ impl Symbols for Nodes {
         Some(if is_one { value } else { self.graph.div(value, entry) })
     }
 
+    fn diagonal(&mut self, entries: &[Node]) -> Self::Jacobian {
+        entries.iter().enumerate().map(|(k, &entry)| (k as u32, k as u32, entry)).collect()
+    }
+
     fn differentiated(&mut self, residuals: &[Node], unknowns: &[Node]) -> (Self::Jacobian, bool) {
         let mut jacobian = Vec::new();
         for (row, &residual) in residuals.iter().enumerate() {
@@ -259,10 +275,28 @@ impl CompositeFunctions for Nodes {
             let parts = parts.expect("a method that needs parts is refused where there are none");
             return parts.flow(space, part, (t, tau), x);
         }
-        let flows = functions.flows.as_ref();
-        flows
-            .expect("a method that needs flows is refused where they are not known")
-            .flow(space, part, t, tau, x)
+        match &functions.kepler {
+            Some(kepler) => kepler.flow(space, tau, x),
+            None => known_flows(&functions).motion(space, t, tau, x),
+        }
+    }
+
+    fn split(space: &mut StepRecorder<Nodes>, x: &[Value]) -> Vec<Value> {
+        let functions = space.functions();
+        functions.kepler.as_ref().map_or_else(|| x.to_vec(), |kepler| kepler.split(space, x))
+    }
+
+    fn joined(space: &mut StepRecorder<Nodes>, y: &[Value]) -> Vec<Value> {
+        let functions = space.functions();
+        functions.kepler.as_ref().map_or_else(|| y.to_vec(), |kepler| kepler.joined(space, y))
+    }
+
+    fn kick(space: &mut StepRecorder<Nodes>, t: Value, y: &[Value]) -> Vec<Value> {
+        let functions = space.functions();
+        match &functions.kepler {
+            Some(kepler) => kepler.kick(space, t, y),
+            None => known_flows(&functions).kick(space, t, y),
+        }
     }
 
     fn body(space: &mut StepRecorder<Nodes>, x: &[Value]) -> Body {
@@ -280,6 +314,11 @@ impl CompositeFunctions for Nodes {
     fn torque(space: &mut StepRecorder<Nodes>, t: Value, body: &Body) -> Vector {
         rigid_body(&space.functions()).torque(space, t, body)
     }
+}
+
+fn known_flows(functions: &Functions) -> &Flows {
+    let flows = functions.flows.as_ref();
+    flows.expect("a method that needs flows is refused where they are not known")
 }
 
 fn rigid_body(functions: &Functions) -> &RigidBody {
@@ -304,6 +343,13 @@ impl FormulaSpace for StepRecorder<Nodes> {
 
     fn unless_zero(&mut self, condition: Value, a: Value, b: Value) -> Value {
         Value(self.symbols.graph.select(Node(condition.0), Node(a.0), Node(b.0)).0)
+    }
+
+    fn if_less(&mut self, a: Value, b: Value, below: Value, other: Value) -> Value {
+        let [a, b, below, other] = [a, b, below, other].map(|value| Node(value.0));
+        let graph = &mut self.symbols.graph;
+        let condition = graph.binary(Binary::Less, a, b);
+        Value(graph.select(condition, below, other).0)
     }
 
     fn is_zero(&self, value: Value) -> bool {

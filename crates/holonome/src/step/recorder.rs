@@ -130,6 +130,8 @@ pub struct System<S: Symbols> {
     pub jacobian: S::Jacobian,
     /// True if no derivative depends on the unknowns.
     pub linear: bool,
+    /// See [`Equations::monotone`](holonome_integrate::phase_space::Equations::monotone).
+    pub monotone: bool,
     /// Kind of monitoring: the run may end where the determinant vanishes.
     pub monitored: Monitored,
     /// Evaluations of an iteration.
@@ -141,7 +143,15 @@ impl<S: Symbols> System<S> {
     /// choose another iteration later.
     pub fn task(&self, unknowns: Range<usize>, [sizes, sweep_sizes]: [Range<usize>; 2]) -> Task {
         let local = !self.linear && self.rows.iter().all(Equation::is_stage);
-        Task { unknowns, sizes, sweep_sizes, linear: self.linear, local, sweeps: false }
+        Task {
+            unknowns,
+            sizes,
+            sweep_sizes,
+            linear: self.linear,
+            local,
+            sweeps: false,
+            monotone: self.monotone,
+        }
     }
 }
 
@@ -153,6 +163,8 @@ struct Frame<T> {
     sweep_sizes: Vec<T>,
     guesses: Vec<Option<T>>,
     residuals: Vec<T>,
+    /// Derivatives of the residuals by their own unknowns, if the step gives them.
+    slopes: Vec<T>,
 }
 
 impl<T> Frame<T> {
@@ -165,6 +177,7 @@ impl<T> Frame<T> {
             sweep_sizes: Vec::new(),
             guesses,
             residuals: Vec::new(),
+            slopes: Vec::new(),
         }
     }
 
@@ -182,8 +195,11 @@ impl<T> Frame<T> {
         kept(&mut self.residuals, &keep);
     }
 
-    /// Append the equations of another frame.
+    /// Append the equations of another frame, on which those of this one may depend.
     fn join(&mut self, other: Frame<T>) {
+        if !other.unknowns.is_empty() {
+            self.slopes.clear();
+        }
         self.unknowns.extend(other.unknowns);
         self.rows.extend(other.rows);
         self.sizes.extend(other.sizes);
@@ -435,7 +451,11 @@ impl<S: Symbols> StepRecorder<S> {
         let [sizes, sweep_sizes] = [&frame.sizes, &frame.sweep_sizes].map(|sizes| {
             sizes.iter().map(|&size| self.symbols.substituted(size, &mut replaced)).collect()
         });
-        let (jacobian, linear) = self.symbols.differentiated(&frame.residuals, &frame.unknowns);
+        let monotone = !frame.slopes.is_empty();
+        let (jacobian, linear) = match &frame.slopes[..] {
+            [] => self.symbols.differentiated(&frame.residuals, &frame.unknowns),
+            slopes => (self.symbols.diagonal(slopes), false),
+        };
         self.systems.push(System {
             unknowns: frame.unknowns,
             rows: frame.rows,
@@ -445,6 +465,7 @@ impl<S: Symbols> StepRecorder<S> {
             residuals: frame.residuals,
             jacobian,
             linear,
+            monotone,
             monitored,
             calls: Calls::default(),
         });

@@ -83,11 +83,24 @@ pub trait Symbols: Sized {
     fn constant(&mut self, value: f64) -> Self::Symbol;
     fn unary(&mut self, op: Unary, a: Self::Symbol) -> Self::Symbol;
     fn binary(&mut self, op: Binary, a: Self::Symbol, b: Self::Symbol) -> Self::Symbol;
+    /// A quantity where its absolute value is below a bound, else NaN.
+    fn within(&mut self, a: Self::Symbol, bound: f64) -> Self::Symbol {
+        let (size, bound) = (self.unary(Unary::Abs, a), self.constant(bound));
+        let below = self.binary(Binary::Less, size, bound);
+        // a/0 is infinite, and 0 of that is NaN.
+        let (quotient, zero) = (self.binary(Binary::Div, a, below), self.constant(0.0));
+        let nothing = self.binary(Binary::Mul, zero, quotient);
+        self.binary(Binary::Add, a, nothing)
+    }
     /// Largest absolute value of all numbers of these, and their sum.
     fn largest(&mut self, of: &[Self::Symbol]) -> Self::Symbol;
     fn total(&mut self, of: Vec<Self::Symbol>) -> Self::Symbol;
     /// Parameter of the method.
     fn parameter(&mut self, which: Parameter) -> Self::Symbol;
+    /// True if the parts of H are split in other coordinates than the model's.
+    fn splits(&self) -> bool {
+        false
+    }
     /// True if H holds every momentum by its square alone.
     fn mass_is_diagonal(&self) -> bool;
     /// Components of the state that each component of the momenta stands for.
@@ -117,6 +130,8 @@ pub trait Symbols: Sized {
         u: Self::Symbol,
         alone: bool,
     ) -> Option<Self::Symbol>;
+    /// Derivatives of residuals of which each depends on its own unknown alone.
+    fn diagonal(&mut self, entries: &[Self::Symbol]) -> Self::Jacobian;
     /// Derivatives of residuals with respect to unknowns, and true if none of them depends on the
     /// unknowns.
     fn differentiated(

@@ -55,6 +55,10 @@ impl Lowering for Unrolled {
             Equation::Constraint(i) => names.constraints[i].clone(),
             Equation::Hidden(i) => names.hidden[i].clone(),
             Equation::Stage(i) => names.components[i].clone(),
+            Equation::Kepler(i) => {
+                let name = &names.components[i];
+                format!("Kepler's equation for {name} (a step has to be shorter than a period)")
+            }
             Equation::AngularMomentum(i) => format!("angular momentum, component {}", i + 1),
         }
     }

@@ -71,6 +71,9 @@ impl Case {
     /// True if a scheme that needs this of a model can run here. Every new kind of need has to be
     /// added.
     pub fn serves(&self, needs: Needs) -> bool {
+        if self.name() == PLANETS {
+            return needs == Needs::KeplerFlows;
+        }
         match needs {
             Needs::Field | Needs::Series | Needs::Canonical | Needs::Hamiltonian => {
                 !self.constrained() && !self.is_poisson()
@@ -79,6 +82,7 @@ impl Case {
             Needs::Rolling => self.rolls(),
             Needs::Poisson | Needs::PoissonFlows => self.is_poisson(),
             Needs::Flows => self.flows,
+            Needs::KeplerFlows => self.name() == "kepler",
             Needs::Body => BODIES.contains(&self.name()),
             Needs::FreeBody => self.name() == "matrix-rigid-body",
             Needs::Natural | Needs::HeatBath => self.natural,
@@ -94,6 +98,9 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
 fn none(_: f64, _: &[f64]) -> Vec<f64> {
     Vec::new()
 }
+
+/// Case with several motions of Kepler, for methods that need them.
+pub const PLANETS: &str = "two-planets";
 
 /// Cases that are rigid bodies.
 pub const BODIES: [&str; 4] = ["matrix-rigid-body", "magnetic-body", "heavy-top", "tilted-top"];
@@ -206,6 +213,16 @@ pub static CASES: &[Case] = &[
         h: 0.05,
         flows: true,
         natural: true,
+        stiff: None,
+    },
+    Case {
+        path: "structure/two-planets.holo",
+        set: &[],
+        restrictions: none,
+        energy: |_| f64::NAN,
+        h: 0.1,
+        flows: false,
+        natural: false,
         stiff: None,
     },
     Case {

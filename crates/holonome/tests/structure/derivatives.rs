@@ -1,6 +1,6 @@
 //! Derivatives of flows: those of the computed maps, and with their structure.
 
-use crate::cases::{CASES, Case, brackets, case, difference};
+use crate::cases::{CASES, Case, PLANETS, brackets, case, difference};
 use crate::maps::{Chart, jacobian, omega, poisson_defect};
 use crate::methods::{bases, compositions, few_cases_of};
 use holonome::method::{Method, SCHEMES};
@@ -52,6 +52,12 @@ fn images(case: &Case, flow: &mut Flow) -> (Vec<Vec<f64>>, f64) {
 /// terms make the round-off of the map larger than that of its results.
 const DIFFERENCES: f64 = 2e-11;
 
+/// Error of the differences of a case: the lightest planet has a twentieth of the mass of the others'
+/// bodies, so that its velocity rounds by twenty times as much.
+fn differences(case: &Case) -> f64 {
+    if case.name() == PLANETS { 20.0 * DIFFERENCES } else { DIFFERENCES }
+}
+
 /// Methods whose formulas are those of other tests with a treatment around them.
 const TREATED: [&str; 9] = [
     "plain:rk4",
@@ -83,7 +89,7 @@ fn a_derivative_is_that_of_the_computed_map() {
     for (case, method) in pairs {
         let (_, apart) = images(case, &mut flow(case, &method, case.h));
         println!("{method} on {}: {apart:.1e}", case.name());
-        if apart.is_nan() || apart > DIFFERENCES {
+        if apart.is_nan() || apart > differences(case) {
             wrong.push(format!("{method} on {}: {apart:.1e}", case.name()));
         }
     }
@@ -109,7 +115,7 @@ fn a_corrected_derivative_errs_by_the_correction_at_most() {
                 x
             });
             let moved = difference(&corrected, &plain);
-            let most = MOST_BY_METRIC * moved + DIFFERENCES;
+            let most = MOST_BY_METRIC * moved + differences(case);
             assert!(apart < most, "{name} on {}: {apart:.1e} of {moved:.1e}", case.name());
         }
     }

@@ -1,6 +1,6 @@
 //! Methods made from the registry, and their models.
 
-use crate::cases::{BODIES, CASES, Case};
+use crate::cases::{BODIES, CASES, Case, PLANETS};
 use holonome::method::{COMPOSITIONS, Method, Needs, SCHEMES, Scheme, Step};
 
 /// Registered schemes that preserve a structure.
@@ -50,6 +50,7 @@ pub fn few_cases_of(method: &Method) -> Vec<&'static Case> {
     if method.composition.is_some() {
         let of_each_kind = [
             "kepler",
+            PLANETS,
             "sprung-masses",
             "forced-metric",
             "metric-pendulum",

@@ -47,10 +47,14 @@ pub enum AccountFacts {
     },
     /// Facts of a composition.
     Composition {
-        /// Order of a composition of a symmetric method of order 2.
+        /// Order of a composition of a symmetric method of order 2, or of two flows.
         order: u32,
-        /// Factors of the successive steps.
+        /// Factors of the successive steps, or of the successive flows of a splitting, the motion
+        /// first.
         substeps: Vec<f64>,
+        /// True if it composes flows.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        of_flows: bool,
     },
 }
 
@@ -133,7 +137,13 @@ impl From<&TreatmentFacts> for Account {
 impl From<&Composition> for Account {
     fn from(composition: &Composition) -> Account {
         let Composition { name, order, description, citation: source, .. } = *composition;
-        let facts = AccountFacts::Composition { order, substeps: composition.substeps() };
+        let flows = composition.flows();
+        let of_flows = flows.is_some();
+        let substeps = flows.map_or_else(
+            || composition.substeps(),
+            |flows| flows.iter().map(|flow| flow.part()).collect(),
+        );
+        let facts = AccountFacts::Composition { order, substeps, of_flows };
         let account = head(include_str!("../scheme/composition.rs"));
         Account { name, facts, description, source, account }
     }

@@ -69,7 +69,12 @@ static RELATIVES: &[Relatives] = &[
         methods: &["midpoint", "heun", "bs3"],
     },
     Relatives {
-        names: "whfast wisdom-holman saba saba2 saba4 mclachlan4 blanes-moan pefrl ruth4",
+        names: "saba saba1 aba wh whm swift mercury symba",
+        what: "a splitting into motions of Kepler is",
+        methods: &["saba1064(kepler-splitting)", "kepler-splitting"],
+    },
+    Relatives {
+        names: "mclachlan4 blanes-moan pefrl ruth4",
         what: "a symplectic method of high order is",
         methods: &["suzuki4(stormer-verlet-a)", "kahan-li8(stormer-verlet-a)", "gauss8"],
     },

@@ -99,10 +99,11 @@ fn alone(name: &str) -> Result<Method, MethodError> {
     match Meaning::of(name) {
         Some(Meaning::Scheme(scheme)) => Ok(Method::plain(scheme)),
         Some(Meaning::Method(method)) => method.parse(),
-        Some(Meaning::Composition(Composition { name: known, .. })) => unsuitable(
+        Some(Meaning::Composition(composition @ Composition { name: known, .. })) => unsuitable(
             name,
             format!(
-                "a composition needs a method: write {known}(METHOD), for example {known}(rattle)"
+                "a composition needs a method: write {known}(METHOD), for example {known}({})",
+                example(composition)
             ),
         ),
         Some(Meaning::Elsewhere(Relatives { what, methods, .. })) => {
@@ -172,7 +173,8 @@ fn before_bracket(text: &str, head: &str, rest: &str) -> Result<Method, MethodEr
     };
     let name = composition.name;
     let Some(inner) = inner else {
-        return unsuitable(text, format!("write {name}(METHOD), for example {name}(rattle)"));
+        let example = example(composition);
+        return unsuitable(text, format!("write {name}(METHOD), for example {name}({example})"));
     };
     let base: Method = inner.parse()?;
     if base.treatment != MethodTreatment::Plain {
@@ -187,12 +189,23 @@ fn before_bracket(text: &str, head: &str, rest: &str) -> Result<Method, MethodEr
     Ok(Method { composition: Some(composition), ..base })
 }
 
+/// A method that a composition may have.
+fn example(composition: &Composition) -> &'static str {
+    if composition.flows().is_some() { "kepler-splitting" } else { "rattle" }
+}
+
 fn not_composed(composition: &Composition, base: &Method) -> String {
     let what = if base.symmetric() {
         format!("has order {}", base.order())
     } else {
         "is not symmetric".to_string()
     };
+    if composition.flows().is_some() && !base.scheme.needs.splits() {
+        return format!(
+            "{} composes the flows of two parts of H, and {base} has none; use kepler-splitting or strang",
+            composition.name
+        );
+    }
     format!("{} composes a symmetric method of order 2, and {base} {what}", composition.name)
 }
 
@@ -257,7 +270,8 @@ impl Method {
         let plain = Method { treatment: MethodTreatment::Plain, ..*self };
         if let Some(composition) = self.composition {
             let base = Method { composition: None, ..plain };
-            if !base.symmetric() || base.order() != 2 {
+            let splits = base.scheme.needs.splits() || composition.flows().is_none();
+            if !base.symmetric() || base.order() != 2 || !splits {
                 return unsuitable(not_composed(composition, &base));
             }
         }

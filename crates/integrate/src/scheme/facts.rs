@@ -79,6 +79,8 @@ pub enum Needs {
     Rolling,
     /// A Hamiltonian whose parts have known flows.
     Flows,
+    /// A Hamiltonian of motions of Kepler and a coupling of positions, without constraints.
+    KeplerFlows,
     /// A rigid body whose attitude is a rotation matrix.
     Body,
     /// A rigid body without torques, in the frame of its principal axes.
@@ -98,12 +100,23 @@ pub enum Needs {
 impl Needs {
     /// True if the model has to contain formulas of a known form.
     pub fn recognised(self) -> bool {
-        matches!(self, Needs::Flows | Needs::Body | Needs::FreeBody | Needs::PoissonFlows)
+        matches!(
+            self,
+            Needs::Flows | Needs::KeplerFlows | Needs::Body | Needs::FreeBody | Needs::PoissonFlows
+        )
     }
 
     /// True for steps that take no forces that depend on momenta: these act apart from them.
     pub fn sets_forces_apart(self) -> bool {
-        matches!(self, Needs::Flows | Needs::Natural | Needs::Stiff | Needs::HeatBath)
+        matches!(
+            self,
+            Needs::Flows | Needs::KeplerFlows | Needs::Natural | Needs::Stiff | Needs::HeatBath
+        )
+    }
+
+    /// True for splittings of H into two parts with known flows.
+    pub fn splits(self) -> bool {
+        matches!(self, Needs::Flows | Needs::KeplerFlows)
     }
 
     /// True for steps over a vector field, which has all forces in it.
@@ -126,6 +139,7 @@ impl fmt::Display for Needs {
             Needs::Coisotropic => "a Hamiltonian with constraints",
             Needs::Rolling => "a Hamiltonian with rolling constraints",
             Needs::Flows => "a Hamiltonian of parts with known flows",
+            Needs::KeplerFlows => "a Hamiltonian of motions of Kepler and a coupling",
             Needs::Body => "a rigid body with its attitude",
             Needs::FreeBody => "a free rigid body",
             Needs::Natural => "a Hamiltonian with a constant mass matrix",

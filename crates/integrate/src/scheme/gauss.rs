@@ -171,7 +171,8 @@ fn stages(
     let rows: Vec<Equation> = (0..c.len()).flat_map(|_| (0..n).map(Equation::Stage)).collect();
     let size = space.sizes(x, &first).repeat(c.len());
     let (guess, monitored) = (Guess::At(&guess), Monitored::Never);
-    let equations = Equations { rows: &rows, size: &size, sweep_size, guess, monitored };
+    let equations =
+        Equations { rows: &rows, size: &size, sweep_size, guess, monitored, monotone: false };
     let (mut fields, mut k) = (Vec::new(), Vec::new());
     space.solve(&equations, &mut |space, z| {
         fields.clear();

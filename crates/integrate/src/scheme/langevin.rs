@@ -88,6 +88,7 @@ pub fn friction_and_noise(
         sweep_size: &[],
         guess: Guess::At(&guess),
         monitored: Monitored::Never,
+        monotone: false,
     };
     let free = [q, &pushed].concat();
     let mut held = Vec::new();
@@ -126,6 +127,7 @@ fn midpoint(
         sweep_size: &[],
         guess: Guess::At(&guess),
         monitored: Monitored::Never,
+        monotone: false,
     };
     let minus = space.scaled(-1.0, half);
     let p1 = space.solve(&equations, &mut |space, unknowns| {

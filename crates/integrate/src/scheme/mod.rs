@@ -20,7 +20,7 @@ mod poisson_splitting;
 mod radau;
 pub mod rattle;
 mod rigid_body;
-mod splitting;
+pub mod splitting;
 pub mod stiff_collocation;
 pub mod stormer_verlet;
 mod symplectic_euler;
@@ -72,6 +72,7 @@ pub static SCHEMES: &[&Scheme] = &[
     &splitting::ADJOINT,
     &splitting::STRANG,
     &splitting::STRANG_KDK,
+    &splitting::KEPLER,
     &rigid_body::ROTATION_SPLITTING,
     &rigid_body::CAYLEY_EULER,
     &rigid_body::CAYLEY_SYMMETRIC,

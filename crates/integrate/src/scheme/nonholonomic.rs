@@ -116,7 +116,14 @@ impl Counts {
         rows.extend(rest.clone().map(Equation::Hidden));
         size.extend(&self.sizes[1][rest]);
         let (guess, monitored) = (Guess::Last, Monitored::Always);
-        let equations = Equations { rows: &rows, size: &size, sweep_size: &[], guess, monitored };
+        let equations = Equations {
+            rows: &rows,
+            size: &size,
+            sweep_size: &[],
+            guess,
+            monitored,
+            monotone: false,
+        };
         space.solve(&equations, residual)
     }
 }
@@ -236,6 +243,7 @@ fn continuous(space: &mut dyn PhaseSpace, counts: &Counts, t: Value, x: &[Value]
         sweep_size: &[],
         guess: Guess::At(&zeros),
         monitored: Monitored::Never,
+        monotone: false,
     };
     space.solve(&equations, &mut |space, multipliers| {
         let force = space.reaction(t, x, multipliers);
@@ -269,7 +277,8 @@ fn midpoint(space: &mut dyn PhaseSpace, (middle, half): (Value, Value), x: &[Val
     let rows: Vec<Equation> = (0..2 * n).map(Equation::Stage).collect();
     let sizes = space.sizes(x, x);
     let (guess, monitored) = (Guess::At(x), Monitored::Never);
-    let equations = Equations { rows: &rows, size: &sizes, sweep_size: &[], guess, monitored };
+    let equations =
+        Equations { rows: &rows, size: &sizes, sweep_size: &[], guess, monitored, monotone: false };
     space.solve(&equations, &mut |space, y| {
         let (velocity, slope) = (space.h_p(middle, y), space.h_q(middle, y));
         let next =

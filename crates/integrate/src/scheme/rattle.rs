@@ -77,8 +77,14 @@ pub(super) fn settle(
 ) -> (Vec<Value>, Vec<Value>) {
     let size = space.constraint_sizes(t, x, true);
     let rows: Vec<Equation> = (0..size.len()).map(Equation::Hidden).collect();
-    let equations =
-        Equations { rows: &rows, size: &size, sweep_size: &[], guess: Guess::Last, monitored };
+    let equations = Equations {
+        rows: &rows,
+        size: &size,
+        sweep_size: &[],
+        guess: Guess::Last,
+        monitored,
+        monotone: false,
+    };
     let mut settled = Vec::new();
     let mu = space.solve(&equations, &mut |space, mu| {
         let impulse = space.multiplied(time, mu);
@@ -105,6 +111,7 @@ fn land(
         sweep_size: &[],
         guess: Guess::Last,
         monitored: Monitored::OnCurves,
+        monotone: false,
     };
     let t1 = space.sum(t, h);
     let mut landed = Vec::new();

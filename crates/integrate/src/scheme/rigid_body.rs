@@ -185,6 +185,7 @@ fn stated(
         sweep_size: &[],
         guess: Guess::At(guess),
         monitored: Monitored::Never,
+        monotone: false,
     };
     space.solve(&equations, residual)
 }

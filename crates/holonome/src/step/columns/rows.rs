@@ -781,6 +781,7 @@ impl FamilyNames {
             Equation::AngularMomentum(_) => {
                 unreachable!("methods of rigid bodies are refused for large models")
             }
+            Equation::Kepler(_) => unreachable!("splittings are refused for large models"),
             Equation::Stage(k) => {
                 let family = self.state[k];
                 let place = family.first as usize + member * family.stride as usize;

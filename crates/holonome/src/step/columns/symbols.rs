@@ -50,6 +50,9 @@ impl ColumnSymbols {
     }
 }
 
+/// Reason why there are no flows.
+const NO_FLOWS: &str = "methods that need flows are refused for large models";
+
 /// Message for the functions of rigid bodies, which are never asked for here.
 const NO_BODY: &str = "methods of rigid bodies are refused for large models";
 
@@ -79,6 +82,7 @@ impl Symbols for ColumnSymbols {
             Equation::Constraint(k) | Equation::Hidden(k) => self.mechanics.constraints[k].length,
             Equation::Stage(k) => self.mechanics.state[k].length,
             Equation::AngularMomentum(_) => unreachable!("{NO_BODY}"),
+            Equation::Kepler(_) => unreachable!("{NO_FLOWS}"),
         }
     }
 
@@ -217,6 +221,10 @@ impl Symbols for ColumnSymbols {
         (a == u && !columns.depends(minus, &[u])).then(|| self.unary(Unary::Neg, minus))
     }
 
+    fn diagonal(&mut self, _: &[Column]) {
+        // The derivatives are those of the rows, as for all equations.
+    }
+
     fn differentiated(&mut self, residuals: &[Column], unknowns: &[Column]) -> ((), bool) {
         let columns = &self.mechanics.columns;
         ((), residuals.iter().all(|&residual| columns.is_linear(residual, unknowns)))
@@ -254,7 +262,19 @@ impl CompositeFunctions for ColumnSymbols {
     }
 
     fn flow(_: &mut StepRecorder<Self>, _: Part, _: Value, _: Value, _: &[Value]) -> Vec<Value> {
-        unreachable!("methods that need flows are refused for large models")
+        unreachable!("{NO_FLOWS}")
+    }
+
+    fn split(_: &mut StepRecorder<Self>, _: &[Value]) -> Vec<Value> {
+        unreachable!("{NO_FLOWS}")
+    }
+
+    fn joined(_: &mut StepRecorder<Self>, _: &[Value]) -> Vec<Value> {
+        unreachable!("{NO_FLOWS}")
+    }
+
+    fn kick(_: &mut StepRecorder<Self>, _: Value, _: &[Value]) -> Vec<Value> {
+        unreachable!("{NO_FLOWS}")
     }
 
     fn body(_: &mut StepRecorder<Self>, _: &[Value]) -> Body {

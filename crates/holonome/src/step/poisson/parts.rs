@@ -6,12 +6,12 @@
 //! a multiple of hat(s), and for points in the plane with constant brackets.
 
 use super::super::formula_space::FormulaSpace;
+use super::super::summands::summands;
 use super::entries;
 use super::exact::{ExactPart, Move};
 use crate::kernels::Formula;
 use holonome_integrate::phase_space::Value;
 use holonome_model::elaborate::model::Model;
-use holonome_model::graph::op::{Binary, Unary};
 use holonome_model::graph::{Expression, Graph, Input, Node};
 use holonome_model::poisson::Poisson;
 use holonome_model::treatment::structure::{ambient_points, evaluate};
@@ -139,52 +139,16 @@ impl Search<'_> {
     /// Terms of H: the summands of its templates' rows.
     fn terms(&mut self, poisson: &Poisson) -> Vec<Node> {
         let h = poisson.hamiltonian.unroll(&mut self.g)[0];
-        let one = self.g.one();
-        let (mut terms, mut pending) = (Vec::new(), vec![(one, h)]);
-        while let Some((factor, node)) = pending.pop() {
-            match self.g.expression(node) {
-                Expression::Binary(Binary::Add, a, b) => pending.extend([(factor, b), (factor, a)]),
-                Expression::Binary(Binary::Sub, a, b) => {
-                    let minus = self.g.neg(factor);
-                    pending.extend([(minus, b), (factor, a)]);
-                }
-                Expression::Unary(Unary::Neg, a) => {
-                    let minus = self.g.neg(factor);
-                    pending.push((minus, a));
-                }
-                Expression::Binary(Binary::Mul, a, b) if !self.moves(a) => {
-                    let product = self.g.mul(factor, a);
-                    pending.push((product, b));
-                }
-                Expression::Binary(Binary::Mul, a, b) if !self.moves(b) => {
-                    let product = self.g.mul(factor, b);
-                    pending.push((product, a));
-                }
-                Expression::Binary(Binary::Div, a, b) if !self.moves(b) => {
-                    let quotient = self.g.div(factor, b);
-                    pending.push((quotient, a));
-                }
-                _ => {
-                    let term = self.g.mul(factor, node);
-                    terms.push(term);
-                }
-            }
-        }
+        let mut g = std::mem::take(&mut self.g);
+        let terms =
+            summands(&mut g, h, |g, node| !moving_variables(g, &self.rows, node).is_empty());
+        self.g = g;
         terms
-    }
-
-    /// True if a node depends on a variable that brackets move.
-    fn moves(&self, node: Node) -> bool {
-        !self.moving_variables(node).is_empty()
     }
 
     /// Variables in a node whose brackets do not all vanish.
     fn moving_variables(&self, node: Node) -> BTreeSet<u32> {
-        let state = |node: Node| match self.g.expression(node) {
-            Expression::Input(Input::State(k)) if !self.rows[k as usize].is_empty() => Some(k),
-            _ => None,
-        };
-        self.g.reachable(&[node]).into_iter().filter_map(state).collect()
+        moving_variables(&self.g, &self.rows, node)
     }
 
     fn commute(&self, variables: &BTreeSet<u32>) -> bool {
@@ -427,4 +391,13 @@ impl Search<'_> {
 fn slopes_at(g: &mut Graph, gradient: &FxHashMap<u32, Node>, places: &[u32]) -> Vec<Node> {
     let zero = g.zero();
     places.iter().map(|place| gradient.get(place).copied().unwrap_or(zero)).collect()
+}
+
+/// See [`Search::moving_variables`].
+fn moving_variables(g: &Graph, rows: &[Vec<u32>], node: Node) -> BTreeSet<u32> {
+    let state = |node: Node| match g.expression(node) {
+        Expression::Input(Input::State(k)) if !rows[k as usize].is_empty() => Some(k),
+        _ => None,
+    };
+    g.reachable(&[node]).into_iter().filter_map(state).collect()
 }

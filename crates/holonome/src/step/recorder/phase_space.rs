@@ -27,6 +27,11 @@ pub trait CompositeFunctions: Symbols {
         tau: Value,
         x: &[Value],
     ) -> Vec<Value>;
+    /// State in the coordinates in which H is split, if these are not the model's, and back.
+    fn split(space: &mut StepRecorder<Self>, x: &[Value]) -> Vec<Value>;
+    fn joined(space: &mut StepRecorder<Self>, y: &[Value]) -> Vec<Value>;
+    /// Rates of the momenta in a kick.
+    fn kick(space: &mut StepRecorder<Self>, t: Value, y: &[Value]) -> Vec<Value>;
     /// Rigid body of x, and the state of a body.
     fn body(space: &mut StepRecorder<Self>, x: &[Value]) -> Body;
     fn state_of(space: &mut StepRecorder<Self>, body: &Body) -> Vec<Value>;
@@ -86,6 +91,10 @@ impl<S: CompositeFunctions> PhaseSpace for StepRecorder<S> {
         S::value(self.symbols.unary(op, S::symbol(a)))
     }
 
+    fn within(&mut self, a: Value, bound: f64) -> Value {
+        S::value(self.symbols.within(S::symbol(a), bound))
+    }
+
     fn size(&mut self, x: &[Value]) -> Value {
         S::value(self.symbols.largest(&symbols::<S>(x)))
     }
@@ -123,8 +132,24 @@ impl<S: CompositeFunctions> PhaseSpace for StepRecorder<S> {
         S::slide(self, t, x, lambda)
     }
 
-    fn flow(&mut self, part: Part, t: Value, tau: Value, x: &[Value]) -> Vec<Value> {
-        S::flow(self, part, t, tau, x)
+    fn splits(&self) -> bool {
+        self.symbols.splits()
+    }
+
+    fn split(&mut self, x: &[Value]) -> Vec<Value> {
+        S::split(self, x)
+    }
+
+    fn joined(&mut self, y: &[Value]) -> Vec<Value> {
+        S::joined(self, y)
+    }
+
+    fn flow(&mut self, part: Part, t: Value, tau: Value, y: &[Value]) -> Vec<Value> {
+        S::flow(self, part, t, tau, y)
+    }
+
+    fn kick(&mut self, t: Value, y: &[Value]) -> Vec<Value> {
+        S::kick(self, t, y)
     }
 
     fn body(&mut self, x: &[Value]) -> Body {
@@ -254,7 +279,8 @@ impl<S: CompositeFunctions> PhaseSpace for StepRecorder<S> {
             lengths.into_iter().map(|length| self.symbols.input(length)).collect();
         let before = self.calls.len();
         self.frames.push(Frame::empty());
-        let residuals = residual(self, &values::<S>(&unknowns));
+        let mut residuals = residual(self, &values::<S>(&unknowns));
+        let slopes = residuals.split_off(unknowns.len());
         let inner = self.frames.pop().expect("pushed above");
         let guesses = match equations.guess {
             Guess::Last => vec![None; unknowns.len()],
@@ -272,9 +298,10 @@ impl<S: CompositeFunctions> PhaseSpace for StepRecorder<S> {
             }),
             guesses,
             residuals: symbols::<S>(&residuals),
+            slopes: symbols::<S>(&slopes),
         };
         let mut solution = values::<S>(&frame.unknowns);
-        if inner.unknowns.is_empty() {
+        if inner.unknowns.is_empty() && !equations.monotone {
             let given = self.given(&frame, equations.monitored == Monitored::Never);
             if given.iter().any(Option::is_some) {
                 for (value, given) in solution.iter_mut().zip(&given) {

@@ -1,0 +1,403 @@
+//! Motions of Kepler in H = Σ p²/2m + V(q, t), found in its formulas: V = −Σ κ/|r_i − r_j| − Σ κ/|r_i −
+//! c| + …, whose bodies form a [hierarchy](hierarchy) of pairs.
+//!
+//! In the Jacobi coordinates of the hierarchy the kinetic energy is a sum again, and
+//!
+//! H = Σ_k (P_k²/2μ_k − κ_k/|Q_k|) + Σ P²/2M + (V(q, t) + Σ_k κ_k/|Q_k|),
+//!
+//! with the vectors Q_k from one part of a pair to the other and the centres of what attracts no
+//! other. The last bracket is the coupling. Terms of V that are a motion of Kepler by themselves are
+//! left out of it, so that they do not cancel in its formulas.
+
+mod attractions;
+mod hierarchy;
+mod orbit;
+mod report;
+
+use super::flows::constant_masses;
+use super::formula_space::FormulaSpace;
+use super::summands::summands;
+use crate::kernels::Formula;
+use attractions::{Attractions, Centre};
+use hierarchy::{Cluster, Hierarchy, Pair};
+use holonome_integrate::phase_space::{PhaseSpace, Value};
+use holonome_model::elaborate::model::Model;
+use holonome_model::graph::{Expression, Graph, Input, Node};
+use holonome_model::treatment::mechanics::Mechanics;
+use holonome_model::treatment::structure::{ambient_points, evaluate};
+use orbit::Motion;
+pub use report::{OrbitRow, orbits};
+
+/// Motions of Kepler, and what couples them.
+pub struct Kepler {
+    hierarchy: Hierarchy,
+    /// Coordinates that belong to no body.
+    others: Vec<usize>,
+    /// For every pair the share of the second part in the mass, 1/μ and κ; for every cluster that
+    /// moves freely 1/M; 1/m of the other coordinates; the fixed centres.
+    constants: Formula,
+    /// Derivatives of V less the terms that are a motion of Kepler, less the forces beside H that do
+    /// not act apart.
+    coupling: Formula,
+    /// Pairs whose term is left out of V.
+    exact: Vec<bool>,
+    /// True for clusters on which no force acts from outside.
+    isolated: Vec<bool>,
+}
+
+/// Values of the constants.
+struct Constants {
+    /// Share of the second part in the mass of a pair.
+    share: Vec<Value>,
+    inverse_mass: Vec<Value>,
+    strength: Vec<Value>,
+    /// 1/M of the clusters that move freely, and 1/m of the other coordinates.
+    free: Vec<Value>,
+    others: Vec<Value>,
+    centres: Vec<Vec<Value>>,
+}
+
+impl Kepler {
+    /// Motions of Kepler of `mechanics`.
+    ///
+    /// # Errors
+    /// If H has another form, or nothing in it moves like that.
+    pub fn new(mechanics: &Mechanics, model: &Model) -> Result<Kepler, String> {
+        let n = mechanics.degrees;
+        let (mut g, masses) = constant_masses(mechanics, model).ok_or(
+            "there are no motions of Kepler: the kinetic energy is no Σ p²/2m with constant masses",
+        )?;
+        let hamiltonian = mechanics.hamiltonian.ok_or("there is no Hamiltonian")?;
+        let states = |g: &Graph, node: Node| -> Vec<usize> {
+            let input = |node| match g.expression(node) {
+                Expression::Input(Input::State(k)) => Some(k as usize),
+                _ => None,
+            };
+            let mut states: Vec<usize> =
+                g.reachable(&[node]).into_iter().filter_map(input).collect();
+            states.sort_unstable();
+            states
+        };
+        let terms = summands(&mut g, hamiltonian, |g, node| !states(g, node).is_empty());
+        let potential: Vec<(Node, Vec<usize>)> = terms
+            .into_iter()
+            .map(|term| (term, states(&g, term)))
+            .filter(|(_, reads)| reads.first().is_none_or(|&first| first < n))
+            .collect();
+        if let Some((_, reads)) = potential.iter().find(|(_, reads)| reads.iter().any(|&k| k >= n))
+        {
+            return Err(format!(
+                "there are no motions of Kepler: H is no sum of T(p) and V(q), as a term has both {} and {}",
+                model.component_names()[reads[0]],
+                model.component_names()[reads[reads.len() - 1]]
+            ));
+        }
+        let found = Attractions::new(&mut g, &potential, &masses, model);
+        let at_start = |g: &Graph, nodes: &[Node]| {
+            evaluate(g, nodes, model.t0, &model.initial, &model.parameter_values)
+        };
+        let hierarchy = Hierarchy::new(
+            &found,
+            &at_start(&g, &masses),
+            &at_start(&g, &found.strengths()),
+            model,
+        );
+        if hierarchy.pairs.is_empty() {
+            return Err(
+                "there are no motions of Kepler: no term of H is -k/|r - s| with a constant k > 0"
+                    .into(),
+            );
+        }
+        let exact: Vec<bool> = hierarchy.pairs.iter().map(|pair| found.is_exact(pair)).collect();
+        let left_out: Vec<usize> = hierarchy
+            .pairs
+            .iter()
+            .zip(&exact)
+            .filter(|&(_, &exact)| exact)
+            .flat_map(|(pair, _)| pair.attractions.iter().map(|&k| found.list[k].term))
+            .collect();
+        let rest = (0..potential.len()).filter(|term| !left_out.contains(term));
+        let rest = g.sum(rest.map(|term| potential[term].0).collect::<Vec<_>>());
+        let mut coupling = vec![g.zero(); n];
+        for (i, slope) in g.gradient(rest) {
+            coupling[i as usize] = slope;
+        }
+        let isolated = isolated(&g, &coupling, &hierarchy, mechanics, model);
+        if !mechanics.forces.drags {
+            for (slope, &force) in coupling.iter_mut().zip(&mechanics.forces.rest) {
+                *slope = g.sub(*slope, force);
+            }
+        }
+        let others: Vec<usize> =
+            (0..n).filter(|i| !found.bodies.iter().any(|body| body.contains(i))).collect();
+        let constants = constants(&mut g, &found, &hierarchy, &masses, &others);
+        Ok(Kepler {
+            constants: Formula::unfused(&g, &constants),
+            coupling: Formula::unfused(&g, &coupling),
+            hierarchy,
+            others,
+            exact,
+            isolated,
+        })
+    }
+
+    /// State in Jacobi coordinates, each in the place of the body that stands for the second part of
+    /// its pair, or for a cluster that moves freely.
+    pub fn split(&self, space: &mut dyn FormulaSpace, x: &[Value]) -> Vec<Value> {
+        let (constants, n) = (self.constants(space, x), x.len() / 2);
+        let mut y = x.to_vec();
+        let mut places = self.places(&constants, x);
+        for (k, pair) in self.hierarchy.pairs.iter().enumerate() {
+            let plain = space as &mut dyn PhaseSpace;
+            let [first, second] = pair.parts.map(|part| places[part].clone());
+            let between = plain.difference(&second, &first);
+            let at = &self.hierarchy.clusters[pair.parts[1]].components;
+            at.iter().zip(&between).for_each(|(&i, &q)| y[i] = q);
+            places.push(match self.hierarchy.clusters[pair.whole].is_fixed {
+                true => first,
+                false => plain.moved(&first, constants.share[k], &between),
+            });
+        }
+        for &free in &self.hierarchy.free {
+            let at = &self.hierarchy.clusters[free].components;
+            at.iter().zip(&places[free]).for_each(|(&i, &q)| y[i] = q);
+        }
+        let p = self.gathered(space, &constants, &x[n..], false);
+        y.splice(n.., p);
+        y
+    }
+
+    /// State of the model from that in Jacobi coordinates.
+    pub fn joined(&self, space: &mut dyn FormulaSpace, y: &[Value]) -> Vec<Value> {
+        let (constants, n) = (self.constants(space, y), y.len() / 2);
+        let mut x = self.positions(space, &constants, y);
+        // Momenta: P is that of the second part beyond its share in the whole.
+        x.extend(&y[n..]);
+        let clusters = &self.hierarchy.clusters;
+        for (k, pair) in self.hierarchy.pairs.iter().enumerate().rev() {
+            let [first, second] = pair.parts.map(|part| &clusters[part]);
+            if first.is_fixed {
+                continue;
+            }
+            for (&i, &j) in first.components.iter().zip(&second.components) {
+                let (whole, own) = (x[n + i], x[n + j]);
+                let plain = space as &mut dyn PhaseSpace;
+                let second = plain.moved(&[own], constants.share[k], &[whole])[0];
+                x[n + i] = plain.difference(&[whole], &[second])[0];
+                x[n + j] = second;
+            }
+        }
+        x
+    }
+
+    /// Motions of Kepler for the time `tau`.
+    pub fn flow(&self, space: &mut dyn FormulaSpace, tau: Value, y: &[Value]) -> Vec<Value> {
+        let (constants, n) = (self.constants(space, y), y.len() / 2);
+        let mut moved = y.to_vec();
+        let motions: Vec<Motion> = self
+            .hierarchy
+            .pairs
+            .iter()
+            .enumerate()
+            .map(|(k, pair)| Motion {
+                components: &self.hierarchy.clusters[pair.parts[1]].components,
+                inverse_mass: constants.inverse_mass[k],
+                strength: constants.strength[k],
+            })
+            .collect();
+        orbit::orbits(space, tau, y, &motions, &mut moved);
+        let free =
+            self.hierarchy.free.iter().map(|&free| &self.hierarchy.clusters[free].components);
+        let free = free.zip(&constants.free).flat_map(|(at, &w)| at.iter().map(move |&i| (i, w)));
+        let others = self.others.iter().copied().zip(constants.others.iter().copied());
+        for (i, inverse_mass) in free.chain(others) {
+            let velocity = space.product(inverse_mass, y[n + i]);
+            moved[i] = (space as &mut dyn PhaseSpace).moved(&[y[i]], tau, &[velocity])[0];
+        }
+        moved
+    }
+
+    /// Rates of the momenta by the coupling.
+    pub fn kick(&self, space: &mut dyn FormulaSpace, t: Value, y: &[Value]) -> Vec<Value> {
+        let (constants, n) = (self.constants(space, y), y.len() / 2);
+        let x = [self.positions(space, &constants, y), y[n..].to_vec()].concat();
+        let slope = space.at(&self.coupling, t, &x);
+        let force: Vec<Value> = slope
+            .into_iter()
+            .map(|slope| (space as &mut dyn PhaseSpace).scaled(-1.0, slope))
+            .collect();
+        let mut force = self.gathered(space, &constants, &force, true);
+        for (k, pair) in self.hierarchy.pairs.iter().enumerate().filter(|&(k, _)| !self.exact[k]) {
+            let at = &self.hierarchy.clusters[pair.parts[1]].components;
+            let q: Vec<Value> = at.iter().map(|&i| y[i]).collect();
+            let over_cube = orbit::over_cube(space, constants.strength[k], &q);
+            for (&i, &q) in at.iter().zip(&q) {
+                force[i] = (space as &mut dyn PhaseSpace).moved(&[force[i]], over_cube, &[q])[0];
+            }
+        }
+        force
+    }
+
+    /// Positions of the model from Jacobi coordinates.
+    fn positions(
+        &self,
+        space: &mut dyn FormulaSpace,
+        constants: &Constants,
+        y: &[Value],
+    ) -> Vec<Value> {
+        let n = y.len() / 2;
+        let clusters = &self.hierarchy.clusters;
+        let mut x = y[..n].to_vec();
+        for (k, pair) in self.hierarchy.pairs.iter().enumerate().rev() {
+            let [first, second] = pair.parts.map(|part| &clusters[part]);
+            let plain = space as &mut dyn PhaseSpace;
+            for (component, &j) in second.components.iter().enumerate() {
+                let between = x[j];
+                x[j] = match first.centre {
+                    Some(centre) => plain.sum(constants.centres[centre][component], between),
+                    None => {
+                        let i = first.components[component];
+                        let back = plain.product(constants.share[k], between);
+                        x[i] = plain.difference(&[x[i]], &[back])[0];
+                        plain.sum(x[i], between)
+                    }
+                };
+            }
+        }
+        x
+    }
+
+    /// Covectors in Jacobi coordinates: momenta, or forces, whose sum over an isolated cluster is
+    /// none.
+    fn gathered(
+        &self,
+        space: &mut dyn FormulaSpace,
+        constants: &Constants,
+        covector: &[Value],
+        forces: bool,
+    ) -> Vec<Value> {
+        let mut gathered = covector.to_vec();
+        let clusters = &self.hierarchy.clusters;
+        for (k, pair) in self.hierarchy.pairs.iter().enumerate() {
+            let [first, second] = pair.parts.map(|part| &clusters[part]);
+            if first.is_fixed {
+                continue;
+            }
+            let is_isolated = forces && self.isolated[pair.whole];
+            for (&i, &j) in first.components.iter().zip(&second.components) {
+                let plain = space as &mut dyn PhaseSpace;
+                if is_isolated {
+                    gathered[i] = plain.constant(0.0);
+                    continue;
+                }
+                let whole = plain.sum(gathered[i], gathered[j]);
+                let share = plain.product(constants.share[k], whole);
+                gathered[j] = plain.difference(&[gathered[j]], &[share])[0];
+                gathered[i] = whole;
+            }
+        }
+        gathered
+    }
+
+    /// Places of the bodies and the fixed centres.
+    fn places(&self, constants: &Constants, x: &[Value]) -> Vec<Vec<Value>> {
+        let leaves = self.hierarchy.clusters.len() - self.hierarchy.pairs.len();
+        let place = |cluster: &Cluster| match cluster.centre {
+            Some(centre) => constants.centres[centre].clone(),
+            None => cluster.components.iter().map(|&i| x[i]).collect(),
+        };
+        self.hierarchy.clusters[..leaves].iter().map(place).collect()
+    }
+
+    fn constants(&self, space: &mut dyn FormulaSpace, x: &[Value]) -> Constants {
+        let t = space.constant(0.0);
+        let mut values = space.at(&self.constants, t, x).into_iter();
+        let pairs = self.hierarchy.pairs.len();
+        let [mut share, mut inverse_mass, mut strength] =
+            [(); 3].map(|()| Vec::with_capacity(pairs));
+        for _ in 0..pairs {
+            for list in [&mut share, &mut inverse_mass, &mut strength] {
+                list.extend(values.next());
+            }
+        }
+        let free = values.by_ref().take(self.hierarchy.free.len()).collect();
+        let others = values.by_ref().take(self.others.len()).collect();
+        let dimensions = self.hierarchy.clusters.iter().filter(|cluster| cluster.centre.is_some());
+        let centres =
+            dimensions.map(|cluster| values.by_ref().take(cluster.dimension).collect()).collect();
+        Constants { share, inverse_mass, strength, free, others, centres }
+    }
+}
+
+/// See [`Kepler::constants`].
+fn constants(
+    g: &mut Graph,
+    found: &Attractions,
+    hierarchy: &Hierarchy,
+    masses: &[Node],
+    others: &[usize],
+) -> Vec<Node> {
+    let one = g.one();
+    // Masses of the clusters; a fixed centre has none.
+    let mut mass: Vec<Option<Node>> = Vec::new();
+    let leaves = hierarchy.clusters.len() - hierarchy.pairs.len();
+    for cluster in &hierarchy.clusters[..leaves] {
+        mass.push((!cluster.is_fixed).then(|| g.div(one, masses[cluster.components[0]])));
+    }
+    let mut nodes = Vec::new();
+    for Pair { parts, attractions, .. } in &hierarchy.pairs {
+        let strengths: Vec<Node> = attractions.iter().map(|&k| found.list[k].strength).collect();
+        let strength = g.sum(strengths);
+        let second = mass[parts[1]].expect("the second part of a pair moves");
+        let of_second = g.div(one, second);
+        let (share, inverse_mass, whole) = match mass[parts[0]] {
+            None => (g.zero(), of_second, None),
+            Some(first) => {
+                let whole = g.add(first, second);
+                let of_first = g.div(one, first);
+                (g.div(second, whole), g.add(of_first, of_second), Some(whole))
+            }
+        };
+        mass.push(whole);
+        nodes.extend([share, inverse_mass, strength]);
+    }
+    for &free in &hierarchy.free {
+        let mass = mass[free].expect("a cluster that moves has a mass");
+        nodes.push(g.div(one, mass));
+    }
+    nodes.extend(others.iter().map(|&i| masses[i]));
+    for Centre { place, .. } in &found.centres {
+        nodes.extend(place);
+    }
+    nodes
+}
+
+/// Part of the forces on the bodies of a cluster by which their sum may differ from 0 at random
+/// points, where it vanishes in formulas.
+const ROUNDED: f64 = 1e-12;
+
+/// Clusters on which no force of the coupling acts from outside, nor one beside H.
+fn isolated(
+    g: &Graph,
+    coupling: &[Node],
+    hierarchy: &Hierarchy,
+    mechanics: &Mechanics,
+    model: &Model,
+) -> Vec<bool> {
+    let mut isolated = vec![false; hierarchy.clusters.len()];
+    let forced = !mechanics.forces.drags && !mechanics.forces.rest.is_empty();
+    for &free in hierarchy.free.iter().filter(|_| !forced) {
+        let bodies = hierarchy.bodies(free);
+        let still =
+            [0.0, 0.3, 1.7].into_iter().zip(ambient_points(model, 3, 0x1501)).all(|(t, x)| {
+                let slopes = evaluate(g, coupling, t, &x, &model.parameter_values);
+                (0..hierarchy.clusters[free].dimension).all(|component| {
+                    let slopes = bodies.iter().map(|body| slopes[body[component]]);
+                    let size: f64 = slopes.clone().map(f64::abs).sum();
+                    slopes.sum::<f64>().abs() <= ROUNDED * size
+                })
+            });
+        isolated[free] = still;
+    }
+    isolated
+}
