@@ -1,6 +1,6 @@
 //! Equality of all backends: each model of the repository, by methods that use all parts of a step,
-//! gives the same bits by machine code, by the block interpreter and by the interpreter, alone and
-//! in lanes.
+//! gives the same bits by machine code, by the block interpreter, by the interpreter, and if it is
+//! interpreted first and compiled later, alone and in lanes.
 
 mod common;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::fs;
 use std::path::PathBuf;
 
-const BACKENDS: [&str; 3] = ["machine", "block", "interpreter"];
+const BACKENDS: [&str; 4] = ["machine", "block", "interpreter", "gradual"];
 
 /// Equal steps with and without a correction, and feedback; attempts with two error estimates, with
 /// one and a known first stage; projections, whose steps are not compiled as a whole; methods that

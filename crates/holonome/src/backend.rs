@@ -2,14 +2,14 @@
 //! give the same bits.
 
 use crate::error::Error;
-use holonome_jit::{Best, BlockInterpreter, best};
+use holonome_jit::{Best, BlockInterpreter, Gradual, best};
 use holonome_model::graph::interpret::{Backend, Cycle, CycleMap, Interpreter, Kernel};
 use holonome_model::graph::tape::Tape;
 use holonome_words::option;
 use std::sync::OnceLock;
 
-/// Environment variable that names another backend than the best: `machine`, `block`,
-/// `interpreter`.
+/// Environment variable that names another backend than the best, which is `gradual`: `machine`
+/// compiles every kernel before it is first run; `block` and `interpreter` compile none.
 const VARIABLE: &str = "HOLONOME_BACKEND";
 
 /// The backend of this process.
@@ -29,12 +29,13 @@ fn chosen() -> &'static Chosen {
                 let block = BlockInterpreter::detect();
                 wanted(Box::new(block), block.preferred_lanes())
             }
-            Ok("machine") | Err(_) => the_best(),
+            Ok("machine") => the_best(),
+            Ok("gradual") | Err(_) => gradually(the_best()),
             Ok(other) => {
                 let ignored = format!(
-                    "{VARIABLE}={other} is none of machine, block, interpreter, and is ignored"
+                    "{VARIABLE}={other} is none of gradual, machine, block, interpreter, and is ignored"
                 );
-                Chosen { warning: Some(ignored), ..the_best() }
+                Chosen { warning: Some(ignored), ..gradually(the_best()) }
             }
         }
     })
@@ -45,6 +46,14 @@ fn the_best() -> Chosen {
     let slower =
         |reason| format!("{reason}; formulas are interpreted, which takes several times as long");
     Chosen { backend, lanes, warning: refused.map(|refused| slower(refused.reason)) }
+}
+
+/// The same backend; one that makes machine code does so once a kernel has been evaluated often.
+fn gradually(chosen: Chosen) -> Chosen {
+    match chosen.warning {
+        None => Chosen { backend: Box::new(Gradual::new(chosen.backend)), ..chosen },
+        Some(_) => chosen,
+    }
 }
 
 /// The best backend available, for callers that compile many small tapes themselves.

@@ -20,6 +20,7 @@
 //! | the kernel and its checks | `machine.rs` |
 //! | kernels for sums over pairs, diagonal by diagonal | `diagonals.rs` |
 //! | the block interpreter | `block.rs` |
+//! | kernels that are compiled once they have been evaluated often | `gradual.rs` |
 //! | settings of the system's allocator | `allocation.rs` |
 
 mod allocation;
@@ -27,6 +28,7 @@ mod block;
 mod diagonals;
 mod emit;
 mod encode;
+mod gradual;
 mod isa;
 mod machine;
 mod memory;
@@ -36,6 +38,7 @@ mod steps;
 
 pub use allocation::{report_exhausted_memory, return_freed_arrays};
 pub use block::BlockInterpreter;
+pub use gradual::Gradual;
 pub use isa::Isa;
 pub use machine::MachineCode;
 #[doc(hidden)]

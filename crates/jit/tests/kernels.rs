@@ -1,7 +1,7 @@
 //! Tests of kernels at the edges: nothing to compute, no turns, very long tapes, and several
 //! threads at once.
 
-use holonome_jit::{BlockInterpreter, Isa, MachineCode, best};
+use holonome_jit::{BlockInterpreter, Gradual, Isa, MachineCode, best};
 use holonome_model::graph::Graph;
 use holonome_model::graph::elementary::Elementary;
 use holonome_model::graph::interpret::{Backend, CycleMap, Interpreter};
@@ -18,6 +18,8 @@ fn backends() -> Vec<Box<dyn Backend>> {
         Box::new(BlockInterpreter::baseline()),
         best().backend,
     ];
+    // Compiled in the middle of these tests.
+    list.extend([0, 1, 3, 5].map(|count| Box::new(Gradual::after(count, best().backend)) as _));
     list.extend(
         Isa::ALL.into_iter().filter_map(|isa| MachineCode::new(isa).ok()).map(|m| Box::new(m) as _),
     );

@@ -3,7 +3,7 @@
 //! simulated (`simulated.rs`).
 
 use crate::{cases, tapes};
-use holonome_jit::{BlockInterpreter, Isa, MachineCode, assemble};
+use holonome_jit::{BlockInterpreter, Gradual, Isa, MachineCode, assemble, best};
 use holonome_model::graph::interpret::{Backend, Interpreter};
 use holonome_model::graph::primitive::{One, Three, Two};
 use holonome_model::graph::tape::Instruction;
@@ -17,6 +17,7 @@ fn backends() -> Vec<(String, Box<dyn Backend>)> {
         ("interpreter".into(), Box::new(Interpreter)),
         ("block".into(), Box::new(BlockInterpreter::detect())),
         ("block, baseline".into(), Box::new(BlockInterpreter::baseline())),
+        ("interpreter, then the best".into(), Box::new(Gradual::after(1, best().backend))),
     ];
     for isa in Isa::ALL.into_iter().filter(|isa| isa.is_available()) {
         match MachineCode::new(isa) {

@@ -804,6 +804,47 @@ impl Program {
                 .copy_from_slice(&work[slot as usize * self.together..][..self.together]);
         }
     }
+
+    /// Iterate like [`Kernel::iterate`]. Returns the number of turns after which the stop condition
+    /// ended the loop, the largest of all lanes; `None` if it ended none.
+    pub fn iterate_while(
+        &self,
+        bound: &[f64],
+        x: &mut [f64],
+        count: u64,
+        work: &mut [f64],
+    ) -> Option<u64> {
+        let together = self.together;
+        let mut stopped = None;
+        for first in (0..self.lanes).step_by(together) {
+            self.load(x, self.states, first, 0, work);
+            self.load(bound, self.prologue.bound().len(), first, self.states + 1, work);
+            for turn in 1..=count {
+                self.evaluate(work);
+                // An output may be another state component, so all are read before any is written.
+                let (slots, outputs) = work.split_at_mut(self.slots * together);
+                for (out, &slot) in outputs.chunks_exact_mut(together).zip(&self.outputs) {
+                    out.copy_from_slice(&slots[slot as usize * together..][..together]);
+                }
+                let stops = self.goes_on.is_some_and(|mask| {
+                    slots[mask as usize * together..][..together]
+                        .iter()
+                        .any(|mask| mask.to_bits() != TRUE)
+                });
+                slots[..self.outputs.len() * together]
+                    .copy_from_slice(&outputs[..self.outputs.len() * together]);
+                if stops {
+                    stopped = Some(stopped.map_or(turn, |most: u64| most.max(turn)));
+                    break;
+                }
+            }
+            for k in 0..self.outputs.len() {
+                x[k * self.lanes + first..][..together]
+                    .copy_from_slice(&work[k * together..][..together]);
+            }
+        }
+        stopped
+    }
 }
 
 impl Kernel for Program {
@@ -838,32 +879,6 @@ impl Kernel for Program {
     }
 
     fn iterate(&self, bound: &[f64], x: &mut [f64], count: u64, work: &mut [f64]) {
-        let together = self.together;
-        for first in (0..self.lanes).step_by(together) {
-            self.load(x, self.states, first, 0, work);
-            self.load(bound, self.prologue.bound().len(), first, self.states + 1, work);
-            for _ in 0..count {
-                self.evaluate(work);
-                // An output may be another state component, so all are read before any is written.
-                let (slots, outputs) = work.split_at_mut(self.slots * together);
-                for (out, &slot) in outputs.chunks_exact_mut(together).zip(&self.outputs) {
-                    out.copy_from_slice(&slots[slot as usize * together..][..together]);
-                }
-                let stops = self.goes_on.is_some_and(|mask| {
-                    slots[mask as usize * together..][..together]
-                        .iter()
-                        .any(|mask| mask.to_bits() != TRUE)
-                });
-                slots[..self.outputs.len() * together]
-                    .copy_from_slice(&outputs[..self.outputs.len() * together]);
-                if stops {
-                    break;
-                }
-            }
-            for k in 0..self.outputs.len() {
-                x[k * self.lanes + first..][..together]
-                    .copy_from_slice(&work[k * together..][..together]);
-            }
-        }
+        self.iterate_while(bound, x, count, work);
     }
 }
