@@ -429,7 +429,7 @@ pub(super) fn write_numbers(
     let mut bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
     bytes.resize(bytes.len() + checksum::LEN, 0);
     checksum::seal(&mut bytes);
-    files::replace(&folder.join(format!("c{}", ".0".repeat(dimensions))), &bytes)
+    files::write_unread(&folder.join(format!("c{}", ".0".repeat(dimensions))), &bytes)
 }
 
 /// Read the numbers of an array of so many dimensions, in one chunk.
@@ -455,7 +455,7 @@ pub(super) fn write_integers(
         }
         bytes.resize(chunk_rows * size_of::<i64>() + checksum::LEN, 0);
         checksum::seal(&mut bytes);
-        files::replace(&folder.join(format!("c.{chunk}")), &bytes)?;
+        files::write_unread(&folder.join(format!("c.{chunk}")), &bytes)?;
         chunk += 1;
     }
 }
@@ -490,7 +490,7 @@ fn read_labels(folder: &Path, chunk: usize) -> Result<(PathBuf, Vec<u8>), StoreE
 pub(super) fn write_texts(folder: &Path, values: &[&str]) -> Result<(), StoreError> {
     let mut bytes = texts(values);
     bytes.extend_from_slice(&checksum::of(&bytes));
-    files::replace(&folder.join("c.0"), &bytes)
+    files::write_unread(&folder.join("c.0"), &bytes)
 }
 
 /// Check that the labels of a dimension are those that [`write_texts`] wrote.

@@ -225,7 +225,7 @@ fn fill(folder: &Path, schema: &Schema, layout: &Layout) -> Result<Lock, StoreEr
     }
     values::write(folder, &layout.values)?;
     StoredProgress::running(0).write(folder)?;
-    write_document(folder, &zarr::group_document(schema, &documents))?;
+    replace_group(folder, &zarr::group_document(schema, &documents))?;
     Ok(lock)
 }
 
@@ -248,7 +248,11 @@ pub(super) fn write_labels(
 
 /// Write the document of the group once more.
 pub(super) fn write_group(folder: &Path, schema: &Schema) -> Result<(), StoreError> {
-    files::replace(&folder.join("zarr.json"), group_text(schema).as_bytes())
+    replace_group(folder, &zarr::group_document(schema, &zarr::array_documents(schema)))
+}
+
+fn replace_group(folder: &Path, document: &impl Serialize) -> Result<(), StoreError> {
+    files::replace(&folder.join("zarr.json"), text_of(document).as_bytes())
 }
 
 /// Text of the document of the group.
@@ -260,8 +264,9 @@ fn text_of(document: &impl Serialize) -> String {
     serde_json::to_string_pretty(document).expect("metadata are JSON") + "\n"
 }
 
+/// Write the document of an array or a group into a folder that nobody reads yet.
 pub(super) fn write_document(folder: &Path, document: &impl Serialize) -> Result<(), StoreError> {
-    files::replace(&folder.join("zarr.json"), text_of(document).as_bytes())
+    files::write_unread(&folder.join("zarr.json"), text_of(document).as_bytes())
 }
 
 /// True if something has this name, even a dangling link.

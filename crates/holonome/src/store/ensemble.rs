@@ -87,7 +87,7 @@ impl EnsembleStore {
         path: &Path,
         layout: &Layout,
     ) -> Result<(EnsembleStore, bool), StoreError> {
-        let schema = Schema::new(layout, files::tells_case_apart(path))?;
+        let schema = Schema::new(layout, &|| files::tells_case_apart(path))?;
         let since = SystemTime::now();
         loop {
             if path.join("zarr.json").exists() {
@@ -118,7 +118,7 @@ impl EnsembleStore {
         stem: &str,
         layout: &Layout,
     ) -> Result<EnsembleStore, StoreError> {
-        let schema = Schema::new(layout, files::tells_case_apart(parent))?;
+        let schema = Schema::new(layout, &|| files::tells_case_apart(parent))?;
         let (lock, path) = create::numbered(parent, stem, &schema, layout)?;
         drop(lock);
         Ok(EnsembleStore::new(path, schema))

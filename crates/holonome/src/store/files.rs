@@ -48,17 +48,17 @@ pub(super) fn tells_case_apart(folder: &Path) -> bool {
     !found
 }
 
-/// Create a temporary file. What has its name already, left by a killed process or put there by
-/// others, is removed and not written to: it may be a link that leads elsewhere.
-fn create(temporary: &Path) -> io::Result<File> {
+/// Create a file. What has its name already, left by a killed process or put there by others, is
+/// removed and not written to: it may be a link that leads elsewhere.
+fn create(path: &Path) -> io::Result<File> {
     #[cfg(test)]
-    if let Some(full) = tests::full_disk(temporary) {
+    if let Some(full) = tests::full_disk(path) {
         return full;
     }
-    match File::create_new(temporary) {
+    match File::create_new(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-            fs::remove_file(temporary)?;
-            File::create_new(temporary)
+            fs::remove_file(path)?;
+            File::create_new(path)
         }
         created => created,
     }
@@ -75,18 +75,23 @@ pub(super) fn replace_through(
     target: &Path,
     bytes: &[u8],
 ) -> Result<(), StoreError> {
-    let write = || {
-        let mut file = create(temporary)?;
-        hold::writing(|| (&file).write_all(&bytes[..bytes.len() / 2]))?;
-        file.write_all(bytes)?;
-        drop(file);
-        fs::rename(temporary, target)
-    };
-    write().map_err(|error| {
+    write(temporary, bytes).and_then(|()| fs::rename(temporary, target)).map_err(|error| {
         // Free the space; if this fails too, the user learns nothing new from it.
         let _ = fs::remove_file(temporary);
         StoreError::write(target, error)
     })
+}
+
+/// Write a file of a folder that nobody reads yet. It needs no temporary name: the folder is read
+/// once its document, or its own name, is there.
+pub(super) fn write_unread(target: &Path, bytes: &[u8]) -> Result<(), StoreError> {
+    write(target, bytes).map_err(|error| StoreError::write(target, error))
+}
+
+fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = create(path)?;
+    hold::writing(|| (&file).write_all(&bytes[..bytes.len() / 2]))?;
+    file.write_all(bytes)
 }
 
 /// A file that is being written, with the checksum of its content so far.

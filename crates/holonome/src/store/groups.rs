@@ -54,7 +54,8 @@ pub(super) fn write(
     schema: &Schema,
     groups: &[Group],
 ) -> Result<Vec<(String, Value)>, StoreError> {
-    let mut names = ClaimedNames::new(files::tells_case_apart(path));
+    let case_matters = || files::tells_case_apart(path);
+    let mut names = ClaimedNames::new(&case_matters);
     schema.stored_names().for_each(|name| drop(names.claim(name)));
     let mut documents = Vec::new();
     for of_kind in groups.chunk_by(|a, b| a.kind == b.kind) {
@@ -111,7 +112,8 @@ fn fill(
     let document = zarr::group_of(&Map::new());
     create::write_document(folder, &document)?;
     let mut documents = vec![(None, document)];
-    let mut names = ClaimedNames::new(files::tells_case_apart(path));
+    let case_matters = || files::tells_case_apart(path);
+    let mut names = ClaimedNames::new(&case_matters);
     for group in groups {
         let own = names.claim(&group.name);
         let group = aligned((path, schema), group)?;
@@ -135,7 +137,7 @@ fn fill_group(folder: &Path, group: &Group) -> Result<Below, StoreError> {
         documents.push((Some(name), document));
         Ok(())
     };
-    let mut names = ClaimedNames::new(true);
+    let mut names = ClaimedNames::new(&|| true);
     group.arrays.iter().for_each(|array| drop(names.claim(&array.name)));
     let axes =
         group.dimensions.iter().map(|dimension| dimension.axis(&mut |name| names.claim(name)));

@@ -1,5 +1,6 @@
 //! Array names that are safe as folder names and as Zarr node names.
 
+use std::cell::LazyCell;
 use std::collections::HashSet;
 
 /// Maximum length of a name in bytes on common file systems.
@@ -12,36 +13,46 @@ const BYTES_MAX: usize = 200;
 const OF_FILES: [&str; 3] = [".json", ".lock", ".bin"];
 
 /// Names claimed so far. Some file systems treat `R` and `r` as one name.
-pub(super) struct ClaimedNames {
-    /// The names; without their case, if that is no difference.
+pub(super) struct ClaimedNames<'f> {
     claimed: HashSet<String>,
-    case_matters: bool,
+    /// The names without their case.
+    folded: HashSet<String>,
+    /// Answer of the file system, which is asked if two names differ by their case alone.
+    case_matters: LazyCell<bool, Box<dyn FnOnce() -> bool + 'f>>,
 }
 
-impl ClaimedNames {
+impl<'f> ClaimedNames<'f> {
     /// No names yet, on a file system on which the case of a name matters or does not.
-    pub(super) fn new(case_matters: bool) -> ClaimedNames {
-        ClaimedNames { claimed: HashSet::new(), case_matters }
+    pub(super) fn new(case_matters: &'f dyn Fn() -> bool) -> ClaimedNames<'f> {
+        ClaimedNames {
+            claimed: HashSet::new(),
+            folded: HashSet::new(),
+            case_matters: LazyCell::new(Box::new(case_matters)),
+        }
     }
 
     /// A safe form of `name` that no other array has: underscores are appended until it is unique.
     pub(super) fn claim(&mut self, name: &str) -> String {
         let mut candidate = safe(name);
-        while !self.claimed.insert(self.told_apart(&candidate)) {
+        while self.is_claimed(&candidate) {
             candidate.push('_');
         }
+        self.folded.insert(without_case(&candidate));
+        self.claimed.insert(candidate.clone());
         candidate
     }
 
-    /// A name without what the file system does not tell apart.
-    fn told_apart(&self, name: &str) -> String {
-        match self.case_matters {
-            true => name.to_string(),
-            // Upper case first: some letters (ß, ſ, the Kelvin sign) differ from their lower case
-            // but not from its upper one.
-            false => name.to_uppercase().to_lowercase(),
-        }
+    fn is_claimed(&self, name: &str) -> bool {
+        self.claimed.contains(name)
+            || self.folded.contains(&without_case(name)) && !*self.case_matters
     }
+}
+
+/// Form of a name that file systems give to all names that they do not tell apart by their case.
+fn without_case(name: &str) -> String {
+    // Upper case first: some letters (ß, ſ, the Kelvin sign) differ from their lower case but not
+    // from its upper one.
+    name.to_uppercase().to_lowercase()
 }
 
 /// `name` without characters that have a meaning in a path or in the Zarr specification.
@@ -81,7 +92,7 @@ mod tests {
 
     #[test]
     fn names_that_lead_elsewhere_cannot_be_stored() {
-        let mut names = ClaimedNames::new(true);
+        let mut names = ClaimedNames::new(&|| true);
         for name in [
             "q",
             "θ",
@@ -136,7 +147,7 @@ mod tests {
 
     #[test]
     fn names_are_unique() {
-        let mut names = ClaimedNames::new(false);
+        let mut names = ClaimedNames::new(&|| false);
         assert_eq!(
             [names.claim("time"), names.claim("time"), names.claim("time")],
             ["time", "time_", "time__"]
@@ -150,7 +161,7 @@ mod tests {
             [names.claim("Ω"), names.claim("ω"), names.claim("ß"), names.claim("SS")],
             ["Ω", "ω_", "ß", "SS_"]
         );
-        let mut names = ClaimedNames::new(true);
+        let mut names = ClaimedNames::new(&|| true);
         assert_eq!(["R", "r", "R"].map(|name| names.claim(name)), ["R", "r", "R_"]);
     }
 }

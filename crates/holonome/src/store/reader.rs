@@ -167,8 +167,7 @@ impl StoredRun {
     /// Quantities whose arrays have other names, with these: of two names that differ by case only,
     /// the second one's.
     pub fn renamed(&self) -> Vec<(String, String)> {
-        let other = self.schema.arrays.iter().filter(|series| series.name != series.stored);
-        other.map(|series| (series.name.clone(), series.stored.clone())).collect()
+        self.schema.renamed()
     }
 
     /// A dimension with its labels, by its name in the store.

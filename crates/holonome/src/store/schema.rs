@@ -191,6 +191,13 @@ impl Schema {
         self.trajectories.as_ref()?.blocks.as_ref()
     }
 
+    /// Quantities whose arrays have other names, with these: of two names that differ by case only,
+    /// the second one's.
+    pub(super) fn renamed(&self) -> Vec<(String, String)> {
+        let other = self.arrays.iter().filter(|series| series.name != series.stored);
+        other.map(|series| (series.name.clone(), series.stored.clone())).collect()
+    }
+
     /// Number of rows of every array: samples, or trajectories.
     pub(super) fn rows(&self) -> usize {
         self.trajectories.as_ref().map_or(self.time.grid.rows, |trajectories| trajectories.count)
@@ -198,7 +205,10 @@ impl Schema {
 
     /// Settle names and chunks, on a file system on which the case of a name matters or does not; an
     /// error names the parts that do not fit.
-    pub(super) fn new(layout: &Layout, case_matters: bool) -> Result<Schema, StoreError> {
+    pub(super) fn new(
+        layout: &Layout,
+        case_matters: &dyn Fn() -> bool,
+    ) -> Result<Schema, StoreError> {
         check(layout)?;
         let mut names = ClaimedNames::new(case_matters);
         // Variables choose first, so that the names written by a user stay.
@@ -309,7 +319,7 @@ impl Layout {
     /// # Errors
     /// If parts of the layout do not fit together.
     pub(crate) fn blocks(&self) -> Result<Blocks, StoreError> {
-        let schema = Schema::new(self, true)?;
+        let schema = Schema::new(self, &|| true)?;
         Ok(schema.blocks().cloned().expect("it is the layout of an ensemble"))
     }
 }

@@ -53,7 +53,7 @@ impl Store {
     /// Create a run at `path`, which must be new or an empty folder. Missing parent folders are
     /// created.
     pub fn create(path: &Path, layout: &Layout) -> Result<Store, StoreError> {
-        let schema = Schema::new(layout, files::tells_case_apart(path))?;
+        let schema = Schema::new(layout, &|| files::tells_case_apart(path))?;
         let lock = create::at(path, &schema, layout)?;
         Ok(Store::new(path.to_path_buf(), schema, lock))
     }
@@ -65,7 +65,7 @@ impl Store {
         stem: &str,
         layout: &Layout,
     ) -> Result<Store, StoreError> {
-        let schema = Schema::new(layout, files::tells_case_apart(parent))?;
+        let schema = Schema::new(layout, &|| files::tells_case_apart(parent))?;
         let (lock, path) = create::numbered(parent, stem, &schema, layout)?;
         Ok(Store::new(path, schema, lock))
     }
@@ -125,7 +125,7 @@ impl Store {
         // In the old folder `.` and `..` would keep their old meaning.
         let shown = if is_current(path) { path } else { given };
         let old = StoredRun::open(path)?;
-        let schema = Schema::new(layout, files::tells_case_apart(path))?;
+        let schema = Schema::new(layout, &|| files::tells_case_apart(path))?;
         let times = old.times()?;
         let arrays: Vec<String> = old.arrays().into_iter().map(|array| array.name).collect();
         let bits = |times: &[f64]| times.iter().take(rows).map(|t| t.to_bits()).collect::<Vec<_>>();
@@ -268,6 +268,11 @@ impl Store {
     /// Folder of the run.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Quantities whose arrays have other names; see [`StoredRun::renamed`].
+    pub fn renamed(&self) -> Vec<(String, String)> {
+        self.schema.renamed()
     }
 
     /// Number of appended samples.

@@ -672,7 +672,7 @@ mod tests {
 
     #[test]
     fn metadata_read_back_are_the_schema() {
-        let schema = Schema::new(&every_kind(5), true).unwrap();
+        let schema = Schema::new(&every_kind(5), &|| true).unwrap();
         let arrays = array_documents(&schema);
         let document = json!(group_document(&schema, &arrays)).to_string();
         let back = schema_from_group(Path::new("run"), document.as_bytes()).unwrap();
@@ -681,7 +681,7 @@ mod tests {
 
     #[test]
     fn damaged_metadata_are_refused() {
-        let schema = Schema::new(&every_kind(5), true).unwrap();
+        let schema = Schema::new(&every_kind(5), &|| true).unwrap();
         let arrays = array_documents(&schema);
         let good = json!(group_document(&schema, &arrays)).to_string();
         for (from, to) in [
