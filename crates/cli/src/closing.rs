@@ -2,7 +2,6 @@
 
 use crate::table::{columns, count};
 use holonome::model::treatment::InvariantKind;
-use holonome::open_run;
 use holonome::summary::{Drift, RunCost, UnitLabels, drift_rows};
 use std::path::Path;
 
@@ -48,9 +47,8 @@ pub fn cost_line(cost: &RunCost) -> String {
 }
 
 /// Line on the folder of a run, and on the quantities that have other names there.
-pub fn stored_in(out: Option<&Path>) -> String {
+pub fn stored_in(out: Option<&Path>, renamed: &[(String, String)]) -> String {
     let Some(out) = out else { return String::new() };
-    let renamed = open_run(out).map(|run| run.renamed()).unwrap_or_default();
     let names: String =
         renamed.iter().map(|(name, stored)| format!(", {name} as {stored}")).collect();
     format!("  stored in {}{names}\n", out.display())

@@ -4,10 +4,10 @@
 use crate::arguments::{Colour, OutputArguments};
 use crate::table::small;
 use holonome::report::figures::text::visible_lines;
-use holonome::{Diagnostic, Error, Problem, Source};
+use holonome::{Diagnostic, Error, Problem, Source, Summary};
 use serde::Serialize;
 use serde_json::Value;
-use std::io::{IsTerminal, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
@@ -108,12 +108,29 @@ pub fn print_json(value: &impl Serialize) {
     if let Some(object) = value.as_object_mut() {
         let own = object.get("warnings").and_then(Value::as_array).into_iter().flatten();
         let own: Vec<String> = own.filter_map(|text| text.as_str().map(String::from)).collect();
-        for text in &own {
-            keep_warning(text);
-        }
-        object.insert("warnings".to_string(), json_of(&*warnings()));
+        object.insert("warnings".to_string(), json_of(&all_warnings(&own)));
     }
-    print_raw(&format!("{value}\n"));
+    print_by(|out| write_json(out, &value));
+}
+
+/// Print the JSON object of a run, like [`print_json`]. Its state may have millions of numbers, so
+/// it is written piece by piece.
+pub fn print_json_of_run(mut summary: Summary) {
+    summary.warnings = all_warnings(&summary.warnings);
+    print_by(|out| write_json(out, &summary));
+}
+
+/// Every warning of this process, `own` ones of a result among them.
+fn all_warnings(own: &[String]) -> Vec<String> {
+    for text in own {
+        keep_warning(text);
+    }
+    warnings().clone()
+}
+
+fn write_json(out: &mut dyn Write, value: &impl Serialize) -> io::Result<()> {
+    serde_json::to_writer(&mut *out, value)?;
+    out.write_all(b"\n")
 }
 
 /// A result as JSON.
@@ -127,10 +144,16 @@ pub fn print_text(text: &str) {
 }
 
 fn print_raw(text: &str) {
-    let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    print_by(|out| out.write_all(text.as_bytes()));
+}
+
+/// Print what `write` writes, on stdout.
+fn print_by(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) {
+    const BUFFER: usize = 1 << 16;
+    let mut out = BufWriter::with_capacity(BUFFER, io::stdout().lock());
+    match write(&mut out).and_then(|()| out.flush()) {
         // Whoever closed the pipe has read enough.
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             say!("error: cannot write to stdout: {error}\n");
             std::process::exit(1);
         }

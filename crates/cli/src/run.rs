@@ -10,7 +10,8 @@ use crate::interrupt::{INTERRUPTED, stop_flag};
 use crate::measures::lines;
 use crate::methods::note_other_names;
 use crate::output::{
-    Warnings, json_of, moves_the_cursor, note, print_json, show_result, warn, warn_of_ending,
+    Warnings, moves_the_cursor, note, print_json, print_json_of_run, show_result, warn,
+    warn_of_ending,
 };
 use crate::progress::Bar;
 use crate::report;
@@ -24,6 +25,7 @@ use holonome::{
     Simulation, Summary, Sweep, open_run, prepare,
 };
 use serde::Serialize;
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::Path;
@@ -101,36 +103,47 @@ pub fn resume(arguments: ResumeArguments) -> Result<ExitCode, Error> {
                 count(summary.steps.unwrap_or_default())
             );
             note(&text, output);
-            print_summary(&json, arguments.summary, output);
+            print_summary(Shown::Stored(json), arguments.summary, output);
             Ok(ExitCode::SUCCESS)
         }
     }
 }
 
+/// Summary of a run to be printed.
+enum Shown {
+    /// Summary of a run that has just ended.
+    New(Box<Summary>),
+    /// Stored summary, as JSON.
+    Stored(Value),
+}
+
 /// Print the JSON object of a run, if it is wanted; a large state is left out of it unless that is
 /// wanted, too.
 fn print_summary(
-    summary: &impl Serialize,
+    mut summary: Shown,
     SummaryArguments { state }: SummaryArguments,
     output: OutputArguments,
 ) {
-    match (output.json, state) {
-        (true, true) => print_json(summary),
-        (true, false) => {
-            let mut summary = json_of(summary);
-            if let Some(size) = without_large_state(&mut summary) {
-                warn(
-                    &format!(
-                        "the state is left out, as it has {} numbers: --state prints it",
-                        count(size)
-                    ),
-                    output,
-                );
-            }
-            print_json(&summary);
+    if !output.json {
+        if state {
+            warn("--state has no effect without --json", output);
         }
-        (false, true) => warn("--state has no effect without --json", output),
-        (false, false) => {}
+        return;
+    }
+    let left_out = match &mut summary {
+        _ if state => None,
+        Shown::New(summary) => summary.leave_out_large_state(),
+        Shown::Stored(summary) => without_large_state(summary),
+    };
+    if let Some(size) = left_out {
+        warn(
+            &format!("the state is left out, as it has {} numbers: --state prints it", count(size)),
+            output,
+        );
+    }
+    match summary {
+        Shown::New(summary) => print_json_of_run(*summary),
+        Shown::Stored(summary) => print_json(&summary),
     }
 }
 
@@ -234,8 +247,9 @@ fn start(
         }
         note(&next(&summary, out, page.is_some()), output);
     }
-    print_summary(&summary, shown, output);
-    Ok(if summary.interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
+    let interrupted = summary.interrupted;
+    print_summary(Shown::New(Box::new(summary)), shown, output);
+    Ok(if interrupted { ExitCode::from(INTERRUPTED) } else { ExitCode::SUCCESS })
 }
 
 /// Line on the penalty of a run.
@@ -293,7 +307,7 @@ fn describe(summary: &Summary) -> String {
             summary.gain.as_deref().unwrap_or_default()
         ));
     }
-    out.push_str(&stored_in(summary.out.as_deref()));
+    out.push_str(&stored_in(summary.out.as_deref(), &summary.renamed));
     out
 }
 

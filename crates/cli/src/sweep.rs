@@ -12,7 +12,7 @@ use crate::table::{count, exact, number};
 use holonome::report::figures::text::shell_word;
 use holonome::summary::time_with_unit;
 use holonome::sweep::{EndingEvent, FailedTrajectory};
-use holonome::{Control, Error, Resumed, Sweep, SweepProgress, SweepSummary};
+use holonome::{Control, Error, Resumed, Sweep, SweepProgress, SweepSummary, open_run};
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -206,6 +206,8 @@ fn describe(summary: &SweepSummary) -> String {
     });
     out.push_str(&lines(&summary.measures));
     out.push_str(&cost_line(&summary.cost));
-    out.push_str(&stored_in(summary.out.as_deref()));
+    let stored = summary.out.as_deref().and_then(|out| open_run(out).ok());
+    let renamed = stored.map(|run| run.renamed()).unwrap_or_default();
+    out.push_str(&stored_in(summary.out.as_deref(), &renamed));
     out
 }

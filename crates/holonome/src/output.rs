@@ -196,6 +196,14 @@ impl Output {
         }
     }
 
+    /// Quantities whose arrays have other names in the folder, with these.
+    pub(crate) fn renamed(&self) -> Vec<(String, String)> {
+        match self {
+            Output::Folder(store) => store.renamed(),
+            Output::Memory(_) => Vec::new(),
+        }
+    }
+
     /// Number of rows that are safe: in files, or in memory.
     pub(crate) fn kept(&self) -> usize {
         match self {

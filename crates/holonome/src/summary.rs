@@ -428,11 +428,13 @@ pub(crate) fn lost(drift: &[Drift], off_target: bool) -> Vec<String> {
 pub struct FinalState {
     variables: Vec<VariableLayout>,
     x: Vec<f64>,
+    /// True if it is `null` in JSON.
+    left_out: bool,
 }
 
 impl FinalState {
     pub(crate) fn new(variables: Vec<VariableLayout>, x: Vec<f64>) -> FinalState {
-        FinalState { variables, x }
+        FinalState { variables, x, left_out: false }
     }
 
     /// Numbers of all variables, in the model's order.
@@ -448,6 +450,9 @@ impl FinalState {
 
 impl Serialize for FinalState {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if self.left_out {
+            return serializer.serialize_none();
+        }
         let mut map = serializer.serialize_map(Some(self.variables.len()))?;
         for variable in &self.variables {
             let numbers = &self.x[variable.first..variable.first + variable.len()];
@@ -491,6 +496,9 @@ pub struct Summary {
     pub steps: u64,
     /// Final state.
     pub state: FinalState,
+    /// Count of numbers of the state if it is left out in JSON.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state_size: Option<u64>,
     /// Drift of every invariant.
     pub drift: Drifts,
     /// Counts of evaluations, and time in the stepping loop.
@@ -501,6 +509,9 @@ pub struct Summary {
     /// Folder of the run; `None` if it is in memory.
     #[serde(serialize_with = "serial::path", skip_serializing_if = "Option::is_none")]
     pub out: Option<PathBuf>,
+    /// Quantities whose arrays have other names in the folder, with these.
+    #[serde(skip)]
+    pub renamed: Vec<(String, String)>,
     /// True if it is in a heat bath, which keeps neither energy nor integrals.
     #[serde(skip)]
     pub heated: bool,
@@ -587,9 +598,8 @@ impl Ending<'_> {
 /// Largest count of numbers in a state that is shown unasked.
 pub const LARGEST_SHOWN: u64 = 1000;
 
-/// Leave the state out of the JSON of a run's summary, if it has more than [`LARGEST_SHOWN`]
-/// numbers. The key `state` is then `null`, and `state_size` follows. Returns the count of numbers
-/// that are left out.
+/// Leave the state out of the JSON of a run's stored summary, like
+/// [`Summary::leave_out_large_state`].
 pub fn without_large_state(summary: &mut Value) -> Option<u64> {
     fn numbers(value: &Value) -> u64 {
         match value {
@@ -654,6 +664,16 @@ pub(crate) fn is_varying(group: &InvariantGroup, varying: &[String]) -> bool {
 }
 
 impl Summary {
+    /// Leave the state out of the JSON, if it has more than [`LARGEST_SHOWN`] numbers. The key
+    /// `state` is then `null`, and `state_size` follows. Returns the count of numbers that are left
+    /// out.
+    pub fn leave_out_large_state(&mut self) -> Option<u64> {
+        let size = self.state.x.len() as u64;
+        self.state.left_out = size > LARGEST_SHOWN;
+        self.state_size = self.state.left_out.then_some(size);
+        self.state_size
+    }
+
     /// Drifts of a run of length `span`; `varying` names the claims known before it to vary.
     pub(crate) fn drift_of(
         groups: &[InvariantGroup],

@@ -55,6 +55,7 @@ impl Simulation {
             t: self.time(),
             steps: self.trajectory.state.step,
             state: FinalState::new(variables(&self.problem.model), x),
+            state_size: None,
             heated: self.problem.model.heat_bath.is_some(),
             drift: self.drifts(&self.trajectory.state),
             lost: Vec::new(),
@@ -67,6 +68,7 @@ impl Simulation {
             cost: RunCost::new(&self.trajectory.state.cost, wall_seconds),
             units: self.recorded.units.clone(),
             out,
+            renamed: Vec::new(),
             gain: self.gain_text.clone(),
             penalty: self.penalty.as_ref().map(|penalty| RunPenalty {
                 omega: penalty.omega,

@@ -203,6 +203,7 @@ impl Simulation {
         let ended = matches!(outcome, Ok(Outcome::Event));
         let finished = ended || matches!(outcome, Ok(Outcome::Finished));
         let mut summary = self.summary(path.clone(), started.elapsed().as_secs_f64(), !finished);
+        summary.renamed = output.renamed();
         if ended {
             summary.ended_by = self.last_event();
         }
