@@ -159,6 +159,21 @@ impl Tableau {
 
     /// Derive what follows from the definition and verify the rest.
     pub fn new(definition: &Definition) -> Result<Tableau, TableauError> {
+        let tableau = Tableau::derived(definition)?;
+        tableau.check()?;
+        Ok(tableau)
+    }
+
+    /// [`Tableau::new`] for a scheme of this crate, whose orders are constants of the program: tests
+    /// verify them, and a release does not compute hundreds of order conditions in every process.
+    pub(crate) fn tested(definition: &Definition) -> Result<Tableau, TableauError> {
+        match cfg!(debug_assertions) {
+            true => Tableau::new(definition),
+            false => Tableau::derived(definition),
+        }
+    }
+
+    fn derived(definition: &Definition) -> Result<Tableau, TableauError> {
         let order = definition.order;
         if definition.error.is_empty() && definition.lagged.is_none() {
             return Err(TableauError::NoEstimate);
@@ -219,7 +234,6 @@ impl Tableau {
             None => None,
         };
         tableau.real_interval = tableau.find_real_interval();
-        tableau.check()?;
         Ok(tableau)
     }
 

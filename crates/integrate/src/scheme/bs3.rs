@@ -19,7 +19,7 @@ pub(super) static SCHEME: Scheme = Scheme {
 };
 
 static TABLEAU: LazyLock<Tableau> = LazyLock::new(|| {
-    Tableau::new(&Definition {
+    Tableau::tested(&Definition {
         order: 3,
         a: &[&[], &[1.0 / 2.0], &[0.0, 3.0 / 4.0], &[2.0 / 9.0, 1.0 / 3.0, 4.0 / 9.0]],
         b: &[2.0 / 9.0, 1.0 / 3.0, 4.0 / 9.0],

@@ -25,7 +25,7 @@ pub(super) static SCHEME: Scheme = Scheme {
 };
 
 static TABLEAU: LazyLock<Tableau> = LazyLock::new(|| {
-    Tableau::new(&Definition {
+    Tableau::tested(&Definition {
         order: 8,
         a: &[
             &[],

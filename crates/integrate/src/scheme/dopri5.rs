@@ -19,7 +19,7 @@ pub(super) static SCHEME: Scheme = Scheme {
 };
 
 static TABLEAU: LazyLock<Tableau> = LazyLock::new(|| {
-    Tableau::new(&Definition {
+    Tableau::tested(&Definition {
         order: 5,
         a: &[
             &[],

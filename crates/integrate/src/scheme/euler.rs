@@ -21,7 +21,7 @@ pub(super) static SCHEME: Scheme = Scheme {
 };
 
 static TABLEAU: LazyLock<Tableau> = LazyLock::new(|| {
-    Tableau::new(&Definition {
+    Tableau::tested(&Definition {
         order: 1,
         a: &[&[]],
         b: &[1.0],

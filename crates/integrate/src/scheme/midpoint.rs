@@ -21,7 +21,7 @@ pub(super) static SCHEME: Scheme = Scheme {
 };
 
 static TABLEAU: LazyLock<Tableau> = LazyLock::new(|| {
-    Tableau::new(&Definition {
+    Tableau::tested(&Definition {
         order: 2,
         a: &[&[], &[1.0 / 2.0]],
         b: &[0.0, 1.0],
