@@ -186,13 +186,12 @@ impl Graph {
     }
 
     fn put(&mut self, e: Expression) -> Node {
-        if let Some(&node) = self.known.get(&e) {
-            return node;
+        let next = Node(self.nodes.len() as u32);
+        let node = *self.known.entry(e).or_insert(next);
+        if node == next {
+            self.ranges.push(self.range(e));
+            self.nodes.push(e);
         }
-        let node = Node(self.nodes.len() as u32);
-        self.ranges.push(self.range(e));
-        self.nodes.push(e);
-        self.known.insert(e, node);
         node
     }
 
@@ -660,7 +659,8 @@ impl Graph {
         roots: &[Node],
         bind: &mut impl FnMut(&mut Graph, Input) -> Node,
     ) -> Vec<Node> {
-        let mut image: FxHashMap<Node, Node> = FxHashMap::default();
+        let mut image: FxHashMap<Node, Node> =
+            FxHashMap::with_capacity_and_hasher(plan.len(), Default::default());
         for &node in plan {
             let copy = match source.expression(node) {
                 Expression::Input(input) => bind(self, input),

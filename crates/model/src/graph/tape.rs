@@ -260,6 +260,7 @@ impl Builder {
     /// Lower the nodes that `outputs` need.
     fn lower(&mut self, graph: &Graph, outputs: &[Node]) -> Vec<Lowered> {
         let order = graph.reachable(outputs);
+        self.known.reserve(order.len());
         let place = |node: Node| order.binary_search(&node).expect("arguments are reachable");
         let mut values: Vec<Lowered> = Vec::with_capacity(order.len());
         for &node in &order {

@@ -64,8 +64,8 @@ struct Extraction<'a> {
     effort: usize,
 }
 
-/// Extract divisors in `places` as long as that saves operations.
-pub fn extract(system: &mut System, places: &[Place], kind: DivisorKind) {
+/// Extract divisors in `places` as long as that saves operations. Returns true if there were any.
+pub fn extract(system: &mut System, places: &[Place], kind: DivisorKind) -> bool {
     let terms: usize = places.iter().map(|&p| system.sums[p as usize].len()).sum();
     let mut extraction = Extraction {
         costs: vec![Cost::default(); system.sums.len()],
@@ -82,11 +82,13 @@ pub fn extract(system: &mut System, places: &[Place], kind: DivisorKind) {
             extraction.system.cost(&extraction.system.sums[place as usize]);
         extraction.offer_all(place);
     }
-    extraction.run();
+    extraction.run()
 }
 
 impl Extraction<'_> {
-    fn run(&mut self) {
+    /// Extract the best divisors one after the other; returns true if there were any.
+    fn run(&mut self) -> bool {
+        let mut found = false;
         self.enqueue();
         while let Some((promised, Reverse(candidate))) = self.queue.pop() {
             let saving = self.saving(candidate);
@@ -103,8 +105,10 @@ impl Extraction<'_> {
                 break;
             }
             self.apply(candidate);
+            found = true;
             self.enqueue();
         }
+        found
     }
 
     /// Evaluate candidates with new occurrences.

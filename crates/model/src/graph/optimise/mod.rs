@@ -113,8 +113,9 @@ fn rewrite(graph: &Graph, mut system: System, search: bool, longest: usize) -> O
         tidy.to_vec(),
     ];
     for pass in passes.concat() {
-        pass(&mut system, &places);
-        places = system.needed()?;
+        if pass(&mut system, &places) {
+            places = system.needed()?;
+        }
     }
     system.keep_domains(&places);
     places = system.needed()?;
@@ -122,8 +123,9 @@ fn rewrite(graph: &Graph, mut system: System, search: bool, longest: usize) -> O
     Some(Candidate { graph, outputs, cost: system.operations(&places) })
 }
 
-/// Pass that rewrites the sums in some places, which are in the order of [`System::needed`].
-type Pass = fn(&mut System, &[system::Place]);
+/// Pass that rewrites the sums in some places, which are in the order of [`System::needed`]. Returns
+/// true if others may be needed now, or in another order.
+type Pass = fn(&mut System, &[system::Place]) -> bool;
 
 /// Number of operations that `outputs` take at every evaluation once multiply-adds are fused: those
 /// that depend on the state or the time.

@@ -4,6 +4,7 @@ use super::cost::{Cost, QUOTIENT};
 use super::monomial::{Monomial, ONE};
 use super::system::{Place, System, UniformTerm};
 use super::uniform::{Coefficient, Divisors, NONE};
+use rustc_hash::FxHashMap;
 
 /// Number of uses above which atoms stay as they are.
 const MOST_USES: usize = 16;
@@ -66,9 +67,10 @@ impl Uses {
     }
 }
 
-/// Expand atoms that are other terms under another name, and products that are used once.
-pub fn resolve(system: &mut System, places: &[Place]) {
-    let uses = Uses::new(system, places);
+/// Expand atoms that are other terms under another name, and products that are used once. Returns
+/// true if there were any.
+pub fn resolve(system: &mut System, places: &[Place]) -> bool {
+    let (uses, mut any) = (Uses::new(system, places), false);
     // Definitions precede uses, so expanded terms are themselves resolved.
     for &place in places {
         let mut terms = std::mem::take(&mut system.sums[place as usize]);
@@ -107,16 +109,19 @@ pub fn resolve(system: &mut System, places: &[Place]) {
         if changed {
             system.collect(&mut terms);
             system.rewrite(place, terms);
+            any = true;
         } else {
             system.sums[place as usize] = terms;
         }
     }
+    any
 }
 
 /// Share one reciprocal for every atom that is a divisor several times, unless that takes more
-/// operations. It includes a coefficient if that helps.
-pub fn share_reciprocals(system: &mut System, places: &[Place]) {
+/// operations. It includes a coefficient if that helps. Returns true if there were any.
+pub fn share_reciprocals(system: &mut System, places: &[Place]) -> bool {
     let (uses, lost) = (Uses::new(system, places), system.lost(places));
+    let mut any = false;
     for atom in 0..system.atoms.len() as u32 {
         let uses = uses.of(atom);
         let divided: Vec<Use> = uses.iter().filter(|u| u.2 < 0).copied().collect();
@@ -141,8 +146,10 @@ pub fn share_reciprocals(system: &mut System, places: &[Place]) {
         }
         if let Some((_, rewritten)) = best {
             system.accept(rewritten);
+            any = true;
         }
     }
+    any
 }
 
 /// Sums that are divided by `atom`, multiplied by scale / atom instead.
@@ -181,11 +188,12 @@ fn with_reciprocal(
     Some(result)
 }
 
-/// Expand an atom's sum in the sums that use it, if that saves operations.
-pub fn inline(system: &mut System, places: &[Place]) {
+/// Expand an atom's sum in the sums that use it, if that saves operations. Returns true if there
+/// were any.
+pub fn inline(system: &mut System, places: &[Place]) -> bool {
     let first = Uses::new(system, places);
-    let mut uses: Vec<Vec<Use>> =
-        (0..system.atoms.len()).map(|atom| first.of(atom as u32).to_vec()).collect();
+    // Uses of the atoms that are not used as at first.
+    let mut changed: FxHashMap<u32, Vec<Use>> = FxHashMap::default();
     // From the outputs down: a sum that is expanded in another may be expanded further with it.
     for &place in places.iter().rev() {
         let mut i = 0;
@@ -194,7 +202,7 @@ pub fn inline(system: &mut System, places: &[Place]) {
             i += 1;
             let Some(atom) = system.monomials.atom(monomial) else { continue };
             let Some(inner) = system.sum_of(atom) else { continue };
-            let list = &uses[atom as usize];
+            let list = changed.get(&atom).map_or_else(|| first.of(atom), |list| &list[..]);
             let here = list.iter().any(|u| u.0 == place);
             if !here || list.len() > MOST_USES || list.iter().any(|u| u.1 != monomial) {
                 continue;
@@ -205,10 +213,11 @@ pub fn inline(system: &mut System, places: &[Place]) {
             {
                 continue;
             }
-            let list = std::mem::take(&mut uses[atom as usize]);
+            let list = list.to_vec();
+            changed.insert(atom, Vec::new());
             for term in system.sums[inner as usize].clone() {
                 for &(other, e) in system.monomials.literals(term.monomial) {
-                    let uses = &mut uses[other as usize];
+                    let uses = changed.entry(other).or_insert_with(|| first.of(other).to_vec());
                     uses.retain(|u| u.0 != inner);
                     uses.extend(list.iter().map(|u| (u.0, term.monomial, e)));
                     uses.sort_unstable();
@@ -219,6 +228,7 @@ pub fn inline(system: &mut System, places: &[Place]) {
             i = 0;
         }
     }
+    !changed.is_empty()
 }
 
 /// Sums of `uses` with `inner` expanded in place of its atom, given as a monomial.
@@ -252,7 +262,8 @@ fn expanded(
 
 /// Move coefficients between an atom's sum and its uses. k (a b + c d) costs one product less as k
 /// a b + k c d with a known k a, and a sign or factor common to all uses belongs into the sum.
-pub fn rescale(system: &mut System, places: &[Place]) {
+/// Returns false: coefficients need no places.
+pub fn rescale(system: &mut System, places: &[Place]) -> bool {
     let (uses, lost) = (Uses::new(system, places), system.lost(places));
     let mut costs = vec![Cost::default(); system.sums.len()];
     for &place in places {
@@ -293,6 +304,7 @@ pub fn rescale(system: &mut System, places: &[Place]) {
         best.accept(system, &mut costs, place, list);
     }
     system.forget();
+    false
 }
 
 /// Effect of scaling an atom by a power of a coefficient on its sum and its uses.
