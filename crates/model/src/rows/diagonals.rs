@@ -99,14 +99,17 @@ impl Column {
 impl Diagonals {
     /// Diagonals of the rows of a piece, with their blocks; `columns` are those of the slots and
     /// the outputs. `None` if the rows are not a sum over pairs of few bodies, or if threads share
-    /// a sum of so many `operations` per row.
+    /// a sum of so many `operations` per row; also if there are numbers that are those of a row each
+    /// (`is_of_row`), or parameters beside numbers, as rows read one table.
     pub fn of(
         rows: &Stretches,
         slots: &[(u32, Source)],
+        is_of_row: bool,
         columns: &[usize],
         operations: impl FnOnce() -> usize,
     ) -> Option<(Diagonals, Blocks)> {
-        if slots.iter().any(|&(_, source)| source == Source::Number) {
+        let reads = |wanted: Source| slots.iter().any(|&(_, source)| source == wanted);
+        if reads(Source::Number) && (is_of_row || reads(Source::Parameter)) {
             return None;
         }
         let (longest, columns) = pairs(rows, columns)?;
@@ -219,8 +222,8 @@ impl Diagonals {
         }
     }
 
-    /// Places for a loop over the diagonals of a piece, if one is possible. The table holds the
-    /// parameters.
+    /// Places for a loop over the diagonals of a piece, if one is possible. The table holds its
+    /// numbers, or the parameters.
     pub fn places(&self, piece: &Piece, states: usize) -> Option<DiagonalPlaces> {
         let (slots, width) = (piece.slots.len(), piece.slots.len() + piece.outputs.len());
         let blocks: Vec<RowsOfDiagonal> = rows_of_diagonals(self.rows).collect();
@@ -286,7 +289,7 @@ mod tests {
         for n in [3, 4, 7, 8, 9, 10, 17, 20] {
             let list = table(n);
             let (diagonals, blocks) =
-                Diagonals::of(&stretches(&list), &SLOTS, &[0, 1, 2], || 10).unwrap();
+                Diagonals::of(&stretches(&list), &SLOTS, true, &[0, 1, 2], || 10).unwrap();
             assert_eq!(diagonals.rows as u32, n - 1);
             let mut found = Vec::new();
             for block in blocks.iter() {
@@ -310,12 +313,13 @@ mod tests {
             [chain, three, left_out, exchanged, table(2), table(MOST_IN_DIAGONALS as u32 + 1)]
         {
             assert!(
-                Diagonals::of(&stretches(&list), &SLOTS, &[0, 1, 2], || 10).is_none(),
+                Diagonals::of(&stretches(&list), &SLOTS, true, &[0, 1, 2], || 10).is_none(),
                 "{list:?}"
             );
         }
         let largest = stretches(&table(MOST_IN_DIAGONALS as u32));
-        let of = |operations: usize| Diagonals::of(&largest, &SLOTS, &[0, 1, 2], || operations);
+        let of =
+            |operations: usize| Diagonals::of(&largest, &SLOTS, true, &[0, 1, 2], || operations);
         assert!(of(10).is_some() && of(1000).is_none(), "threads share the long one");
     }
 }

@@ -251,8 +251,10 @@ impl RowKernel {
                 Code::Diagonals(rows) => {
                     let (x, out) = arrays.at(run.at);
                     if let Some(diagonals) = &piece().diagonals {
+                        let numbers = &piece().numbers;
+                        let table = if numbers.is_empty() { &self.parameters } else { numbers };
                         diagonals.with(out, work, |out, work| {
-                            rows.run(bound, x, &self.parameters, out, work)
+                            rows.run(bound, x, table, out, work);
                         });
                     }
                 }

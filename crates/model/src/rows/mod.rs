@@ -19,6 +19,7 @@ mod diagonals;
 mod kernel;
 mod layout;
 mod line;
+mod members;
 mod near;
 mod parts;
 mod segments;
@@ -37,6 +38,7 @@ use crate::graph::{Expression, Graph, Input, Node};
 use blocks::Blocks;
 use diagonals::Diagonals;
 use line::Line;
+use members::MemberNumbers;
 use near::NearRows;
 use segments::cut;
 use std::ops::Range;
@@ -634,11 +636,20 @@ impl Piece {
         }
         // With any number of parameters.
         let operations = || piece.tape(usize::MAX).operations();
-        if let Some((diagonals, blocks)) = Diagonals::of(rows, &piece.slots, &columns, operations) {
-            return Some(Piece { diagonals: Some(diagonals), blocks, ..piece });
+        let of_members = MemberNumbers::of(table, &piece.slots);
+        let pairs = match &of_members {
+            Some(MemberNumbers { rows, .. }) => rows,
+            None => rows,
+        };
+        let is_of_row = of_members.is_none();
+        if let Some((diagonals, blocks)) =
+            Diagonals::of(pairs, &piece.slots, is_of_row, &columns, operations)
+        {
+            let numbers = of_members.map_or(Vec::new(), |members| members.numbers);
+            return Some(Piece { diagonals: Some(diagonals), blocks, numbers, ..piece });
         }
-        if let Some(lengths) = cut(rows, &piece.slots, &columns) {
-            piece.put_segments(table, &lengths, &columns);
+        if let Some(lengths) = cut(pairs, &piece.slots, is_of_row, &columns) {
+            piece.put_segments(table, of_members, &lengths, &columns);
             return Some(piece);
         }
         piece.put_blocks(rows, &columns);

@@ -1,6 +1,7 @@
 //! Segments of the rows of sums over pairs: the partners of one body.
 
 use super::blocks::Block;
+use super::members::MemberNumbers;
 use super::{Piece, Places, RowTable};
 use crate::functional::{Entries, Source, Stretches};
 use crate::graph::interpret::{SEGMENT_LANES, SegmentLoop, SegmentPlace, SegmentPlaces};
@@ -13,13 +14,15 @@ const SHORTEST: usize = 6;
 /// Number of rows that are sampled first.
 const LOOKED_AT: usize = 16;
 
-/// Lengths of the segments of rows; `columns` are those of the slots and the outputs of a piece.
+/// Lengths of the segments of rows; `columns` are those of the slots and the outputs of a piece. If
+/// `is_of_row`, slots for numbers read one for each row, which [`Piece::put_segments`] puts in order.
 /// Within a segment all of them move on evenly, the same way in each. `None` if the rows do not
 /// fall into such segments, or into only one, or if no state entry stays in a segment: lines of a
 /// grid are not a sum over pairs.
 pub(super) fn cut(
     rows: &Stretches,
     slots: &[(u32, Source)],
+    is_of_row: bool,
     columns: &[usize],
 ) -> Option<Vec<u32>> {
     let count = rows.rows();
@@ -33,9 +36,9 @@ pub(super) fn cut(
         2 * equal.count() > LOOKED_AT
     };
     let source = |at: usize| slots.get(at).map(|&(_, source)| source);
-    // Every row has numbers of its own; see `Piece::put_segments`.
-    let moving: Vec<usize> =
-        (0..columns.len()).filter(|&at| source(at) != Some(Source::Number)).collect();
+    let moving: Vec<usize> = (0..columns.len())
+        .filter(|&at| !(is_of_row && source(at) == Some(Source::Number)))
+        .collect();
     let is_still = |at: usize| source(at) == Some(Source::State) && stays(columns[at]);
     let staying: Vec<usize> = (0..moving.len()).filter(|&which| is_still(moving[which])).collect();
     let moving: Vec<usize> = moving.into_iter().map(|at| columns[at]).collect();
@@ -95,24 +98,42 @@ pub(super) fn cut(
 
 impl Piece {
     /// Make every segment a block; `columns` are those of the slots and the outputs in the table.
-    pub(super) fn put_segments(&mut self, table: &RowTable, lengths: &[u32], columns: &[usize]) {
-        // Numbers slot by slot, each in the order of the rows, with room after them for the last
-        // vector of a loop.
+    /// Numbers are those of members, if there are any, or of the rows.
+    pub(super) fn put_segments(
+        &mut self,
+        table: &RowTable,
+        of_members: Option<MemberNumbers>,
+        lengths: &[u32],
+        columns: &[usize],
+    ) {
         let is_number =
             |k: usize| self.slots.get(k).is_some_and(|&(_, source)| source == Source::Number);
-        let numbers: Vec<usize> = (0..columns.len()).filter(|&k| is_number(k)).collect();
+        let mut numbers: Vec<usize> = (0..columns.len()).filter(|&k| is_number(k)).collect();
         let count = table.rows.rows();
-        self.numbers = Vec::with_capacity(numbers.len() * count + SEGMENT_LANES);
-        for &k in &numbers {
-            self.numbers
-                .extend(table.rows.each().map(|row| table.numbers[row.at(columns[k]) as usize]));
-        }
-        self.numbers.extend([0.0; SEGMENT_LANES]);
+        let members;
+        let rows = match of_members {
+            Some(of_members) => {
+                (self.numbers, members) = (of_members.numbers, of_members.rows);
+                numbers.clear();
+                &members
+            }
+            None => {
+                // Numbers slot by slot, each in the order of the rows, with room after them for the
+                // last vector of a loop.
+                self.numbers = Vec::with_capacity(numbers.len() * count + SEGMENT_LANES);
+                for &k in &numbers {
+                    let number = |row: Entries| table.numbers[row.at(columns[k]) as usize];
+                    self.numbers.extend(table.rows.each().map(number));
+                }
+                self.numbers.extend([0.0; SEGMENT_LANES]);
+                &table.rows
+            }
+        };
         let (mut first, mut places) = (0, Vec::with_capacity(columns.len()));
         for &length in lengths {
             places.clear();
-            let row = table.rows.row(first);
-            let next = (length > 1).then(|| table.rows.row(first + 1));
+            let row = rows.row(first);
+            let next = (length > 1).then(|| rows.row(first + 1));
             for (k, &column) in columns.iter().enumerate() {
                 let (start, step) = match numbers.binary_search(&k) {
                     Ok(number) => ((number * count + first) as u32, i32::from(length > 1)),
@@ -422,7 +443,7 @@ mod tests {
                 }
             }
             let slots = [(0, Source::State), (1, Source::State)];
-            let found = cut(&rows, &slots, &[0, 1]);
+            let found = cut(&rows, &slots, true, &[0, 1]);
             match list.len() >= 2 * SHORTEST && list.len() >= SHORTEST * expected.len() && expected.len() > 1 {
                 true => prop_assert_eq!(found, Some(expected)),
                 false => prop_assert_eq!(found, None),
