@@ -7,6 +7,7 @@
 //! A recorded product that one sum alone uses is fused with it. A function over `Real` therefore
 //! never adds a product to something: it says [`Real::mul_add`].
 
+pub mod lanes;
 pub mod primitive;
 
 use primitive::Numbers;

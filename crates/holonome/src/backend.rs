@@ -63,9 +63,7 @@ pub fn backend() -> &'static dyn Backend {
 
 /// Compile `tape` for this many lanes by the best backend available.
 pub fn compile(tape: &Tape, lanes: usize) -> Box<dyn Kernel> {
-    let compiled = chosen().backend.compile(tape, lanes);
-    // A tape may be too long for machine code; the interpreter takes any length.
-    compiled.or_else(|_| Interpreter.compile(tape, lanes)).expect("the interpreter never refuses")
+    backend().compile_any(tape, lanes)
 }
 
 /// Compile `tape` for the first lane of arrays of so many lanes.

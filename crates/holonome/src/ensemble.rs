@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::options::SweepOptions;
-use holonome_integrate::noise::Noise;
+use holonome_integrate::noise::{Noise, STREAMS};
 use holonome_model::elaborate::expression::Draw;
 use holonome_words::option;
 use std::sync::Arc;
@@ -143,10 +143,19 @@ fn rows(numbers: &[f64], trajectories: u64) -> Option<usize> {
     numbers.len().is_multiple_of(count).then_some(numbers.len() / count)
 }
 
-/// Random number `count` (from 1) of a trajectory, independent of the rest of the model.
-pub(crate) fn drawn(noise: &Noise, count: u64, which: Draw) -> f64 {
-    match which {
-        Draw::Normal => noise.normal(count, 0),
-        Draw::Uniform => noise.uniform(count, 0),
+/// Put random number `count` (from 1) of several trajectories into `drawn`, independent of the rest of
+/// the model. `noise` gives the generator of each.
+pub(crate) fn draw(noise: impl Fn(usize) -> Noise, (count, which): (u64, Draw), drawn: &mut [f64]) {
+    for (part, drawn) in drawn.chunks_mut(STREAMS).enumerate() {
+        let last = drawn.len() - 1;
+        let streams: [Noise; STREAMS] =
+            std::array::from_fn(|k| noise(part * STREAMS + k.min(last)));
+        let pairs = Noise::uniform_pairs(&streams[..=last], &[count; STREAMS][..=last], 0);
+        for (drawn, pair) in drawn.iter_mut().zip(pairs) {
+            *drawn = match which {
+                Draw::Normal => Noise::normal_of(pair),
+                Draw::Uniform => pair.0,
+            };
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::backend::backend;
 use crate::defaults;
-use crate::ensemble::{Ensemble, drawn};
+use crate::ensemble::{Ensemble, draw};
 use crate::error::Error;
 use crate::includes::expanded;
 use crate::not_a_model::{explained, refuse_data};
@@ -237,11 +237,12 @@ impl Problem {
             values: replaced(option("vary"), ensemble.vary),
             given: given_values(&mut source, &settings, ensemble),
         };
-        let noise = Noise::new(settings.seed, 0);
         let mut count = 0;
         let mut draw = |which: Draw| {
             count += 1;
-            drawn(&noise, count, which)
+            let mut drawn = [0.0];
+            draw(|_| Noise::new(settings.seed, 0), (count, which), &mut drawn);
+            drawn[0]
         };
         let stiff = settings.stiff.as_ref().map(|name| named(&mut source, option("stiff"), name));
         let mut environment =

@@ -16,7 +16,7 @@
 //! ```
 
 use crate::backend::backend;
-use crate::ensemble::{Ensemble, GivenNumbers, drawn};
+use crate::ensemble::{Ensemble, GivenNumbers, draw};
 use crate::error::{Error, StartError};
 use crate::options::{Settings, SweepOptions};
 use crate::penalty::SlowManifold;
@@ -32,6 +32,7 @@ use holonome_model::scales::Scales;
 use holonome_model::syntax::diagnostic::Diagnostic;
 use holonome_words::option;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::Path;
 
 /// Starts of the trajectories of an ensemble: parameter values and initial state of each, as
@@ -181,9 +182,8 @@ impl Starts {
             }
             checks = (!problem.settings.start_off_set).then(|| Checks::new(problem, &model));
         }
-        let start = CompiledStart::new(&model, backend()).map_err(|diagnostic| Error::Model {
-            text: Box::new(problem.source.clone()),
-            diagnostics: vec![diagnostic],
+        let start = CompiledStart::new(&model, backend(), 1).map_err(|diagnostic| {
+            Error::Model { text: Box::new(problem.source.clone()), diagnostics: vec![diagnostic] }
         })?;
         let (trajectories, seed) = (ensemble.trajectories, problem.settings.seed);
         let each = ensemble.each.iter().map(|(_, numbers)| numbers.clone()).collect();
@@ -271,11 +271,20 @@ impl Starts {
         x: &mut [f64],
         work: &mut [f64],
     ) -> Result<bool, StartError> {
-        let given = |number: usize| match &self.each[number] {
-            Some(numbers) => numbers.of(i),
-            None => &[],
-        };
-        self.put(i, given, (parameters, x), work)
+        self.put(i, |number| self.each_of(number, i), (parameters, x), work)
+    }
+
+    /// Numbers of trajectory `i` for a value that has some for each trajectory.
+    fn each_of(&self, number: usize, i: u64) -> &[f64] {
+        self.each[number].as_ref().map_or(&[], |numbers| numbers.of(i))
+    }
+
+    /// Numbers of trajectory `i` for a value that is given as numbers.
+    fn given(&self, number: usize, i: u64) -> &[f64] {
+        match self.fixed.get(number) {
+            Some(numbers) => numbers,
+            None => self.each_of(number - self.fixed.len(), i),
+        }
     }
 
     /// How many numbers each value has that is given for every trajectory.
@@ -298,11 +307,13 @@ impl Starts {
             Some(numbers) => numbers,
             None => given(number - self.fixed.len()),
         };
-        let noise = Noise::new(self.seed, i as u32);
-        let draw = |count, which| drawn(&noise, count, which);
         let own = self.model.parameter_values.len();
+        let put = |count, which, drawn: &mut [f64]| {
+            draw(|_| Noise::new(self.seed, i as u32), (count, which), drawn);
+        };
+        let given = |number, _| given(number);
         self.start
-            .put(&self.model, i as f64, (draw, given), &mut parameters[..own], x, work)
+            .put(&self.model, |_| i as f64, (put, given), &mut parameters[..own], x, work)
             .map_err(|reason| StartError::NoStart { trajectory: i, reason })?;
         if let Some(projection) = &self.projection {
             let moved = projection
@@ -319,7 +330,7 @@ impl Starts {
             return Err(StartError::OffSet { trajectory: i, miss: Box::new(miss) });
         }
         if self.reversed {
-            self.model.turn_momenta(x);
+            self.model.turn_momenta(x, 1);
         }
         if let Some(place) = self.trajectory {
             parameters[place] = i as f64;
@@ -332,7 +343,88 @@ impl Starts {
     }
 }
 
+/// Starts of several trajectories side by side. Immutable, shared between threads.
+pub(crate) struct StartLanes {
+    lanes: usize,
+    start: CompiledStart,
+    checks: Option<Checks>,
+}
+
+impl Starts {
+    /// These starts in so many lanes; `None` if they are moved, or checked over rows.
+    pub(crate) fn in_lanes(&self, lanes: usize) -> Option<StartLanes> {
+        if self.projection.is_some() || self.slow.is_some() {
+            return None;
+        }
+        let checks = match &self.checks {
+            Some(checks) => Some(checks.in_lanes(&self.model, lanes)?),
+            None => None,
+        };
+        let start = CompiledStart::new(&self.model, backend(), lanes).ok()?;
+        Some(StartLanes { lanes, start, checks })
+    }
+}
+
+impl StartLanes {
+    /// Length of the scratch of [`StartLanes::put`].
+    pub fn work_len(&self, starts: &Starts) -> usize {
+        let checks = self.checks.as_ref().map_or(0, |checks| checks.work_len(&starts.model));
+        self.start.work_len().max(checks)
+    }
+
+    /// Put the parameter values and the initial states of trajectories into the lanes; if they are
+    /// fewer, the last one fills the others. False if one of them has no start: [`Starts::at`] then
+    /// says which, and why.
+    pub fn put(
+        &self,
+        starts: &Starts,
+        trajectories: Range<u64>,
+        parameters: &mut [f64],
+        x: &mut [f64],
+        work: &mut [f64],
+    ) -> bool {
+        let of = |lane: usize| (trajectories.start + lane as u64).min(trajectories.end - 1);
+        let own = starts.model.parameter_values.len() * self.lanes;
+        let put = |count, which, drawn: &mut [f64]| {
+            draw(|lane| Noise::new(starts.seed, of(lane) as u32), (count, which), drawn);
+        };
+        let given = |number: usize, lane: usize| starts.given(number, of(lane));
+        let started = self.start.put(
+            &starts.model,
+            |lane| of(lane) as f64,
+            (put, given),
+            &mut parameters[..own],
+            x,
+            work,
+        );
+        let misses = |checks: &Checks| {
+            checks.first_miss(&starts.model, &parameters[..own], x, work).is_some()
+        };
+        if started.is_err() || self.checks.as_ref().is_some_and(misses) {
+            return false;
+        }
+        if starts.reversed {
+            starts.model.turn_momenta(x, self.lanes);
+        }
+        if let Some(place) = starts.trajectory {
+            let numbers = &mut parameters[place * self.lanes..][..self.lanes];
+            numbers.iter_mut().enumerate().for_each(|(lane, number)| *number = of(lane) as f64);
+        }
+        true
+    }
+}
+
 impl Checks {
+    /// These checks for so many states of `model` side by side; `None` if they are made over rows.
+    fn in_lanes(&self, model: &Model, lanes: usize) -> Option<Checks> {
+        let hidden = match &self.hidden {
+            Hidden::None => Hidden::None,
+            Hidden::Unrolled(hidden) => Hidden::Unrolled(hidden.in_lanes(model, backend(), lanes)),
+            Hidden::Templated(_) => return None,
+        };
+        Some(Checks { constraints: self.constraints.in_lanes(model, backend(), lanes), hidden })
+    }
+
     /// Checks of starts that differ from each other where those of `model` do.
     fn new(problem: &Problem, model: &Model) -> Checks {
         let scales = Scales::by(backend(), model);
@@ -391,5 +483,98 @@ impl Checks {
             Hidden::Templated(hidden) => hidden.misses(model, parameters, x, found),
         }
         first
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TRAJECTORIES: u64 = 21;
+
+    fn starts(text: &str, vary: &[(&str, &str)], settings: &Settings) -> (Problem, Starts) {
+        let vary = vary.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+        let each = vec![("c".to_string(), (0..TRAJECTORIES).map(|i| i as f64 / 3.0).collect())];
+        let sweep =
+            SweepOptions { trajectories: TRAJECTORIES, vary, each, ..SweepOptions::default() };
+        Problem::from_text_varied("model", text, &BTreeMap::new(), settings, &sweep).unwrap()
+    }
+
+    /// Starts of trajectories from `first` on in so many lanes, by trajectory; `None` if one has none.
+    fn together(
+        (problem, starts): &(Problem, Starts),
+        lanes: usize,
+        trajectories: Range<u64>,
+    ) -> Option<Vec<(Vec<u64>, Vec<u64>)>> {
+        let compiled = starts.in_lanes(lanes).expect("these starts are not moved");
+        let model = &problem.model;
+        let mut parameters = vec![f64::NAN; model.parameter_values.len() * lanes];
+        let mut x = vec![f64::NAN; model.dimension() * lanes];
+        let work = &mut vec![f64::NAN; compiled.work_len(starts)];
+        let count = (trajectories.end - trajectories.start) as usize;
+        let started = compiled.put(starts, trajectories, &mut parameters, &mut x, work);
+        let lane = |all: &[f64], lane: usize| -> Vec<u64> {
+            all.iter().skip(lane).step_by(lanes).map(|number| number.to_bits()).collect()
+        };
+        started.then(|| (0..count).map(|k| (lane(&parameters, k), lane(&x, k))).collect())
+    }
+
+    fn alone(
+        (problem, starts): &(Problem, Starts),
+        i: u64,
+    ) -> Result<(Vec<u64>, Vec<u64>), StartError> {
+        let mut parameters = problem.model.parameter_values.clone();
+        let mut x = problem.model.initial.clone();
+        starts.at(i, &mut parameters, &mut x, &mut starts.work())?;
+        let bits = |all: Vec<f64>| all.into_iter().map(f64::to_bits).collect();
+        Ok((bits(parameters), bits(x)))
+    }
+
+    /// Draws, values that are given, chains of them, and momenta of velocities: in lanes as alone, for
+    /// fewer trajectories than lanes, too.
+    #[test]
+    fn starts_in_lanes_are_those_alone() {
+        let free = "parameter c = 0\nparameter m = 1\ncoordinate q : R^2 = (1, c)\n\
+            momentum p of q\nhamiltonian dot(p, p)/(2*m) + dot(q, q)/2";
+        let solved = "parameter c = 0\nparameter m = 2\ncoordinate q : R^2 = (1, c)\n\
+            velocity v of q = (0.1, c)\nhamiltonian dot(p_q, p_q)/(2*m*(1 + q.x^2)) + dot(q, q)/2";
+        let pendulum = "parameter c = 0\nparameter g = 1\ncoordinate q : R^2 = (1, 0)\n\
+            momentum p of q = (0, c)\nhamiltonian dot(p, p)/2 + g*q.y\nconstraint rod : dot(q, q) = 1";
+        let moving = "parameter c = 0\nparameter m = 2\ncoordinate q : R^2 = (1, c)\n\
+            velocity v of q = (0.1, c)\nlagrangian m*(1 + q.x^2)*dot(q', q')/2 - dot(q, q)/2";
+        let cases: [(&str, &[(&str, &str)]); 4] = [
+            (free, &[("m", "1 + 0.1*uniform()"), ("p", "(m*normal(), c + normal())")]),
+            (solved, &[("m", "1 + uniform()"), ("q", "(normal(), c)")]),
+            (pendulum, &[("g", "1 + normal()^2")]),
+            (moving, &[("m", "1 + uniform()")]),
+        ];
+        for (text, vary) in cases {
+            let made = starts(text, vary, &Settings::default());
+            for lanes in [1, 4, 8, 16] {
+                for first in [0, 3, TRAJECTORIES - 1] {
+                    let all = first..TRAJECTORIES.min(first + lanes as u64);
+                    let alone: Vec<_> = all.clone().map(|i| alone(&made, i).unwrap()).collect();
+                    assert_eq!(together(&made, lanes, all), Some(alone), "{text}\n{lanes} lanes");
+                }
+            }
+        }
+    }
+
+    /// Starts that are not finite, or off a constraint or a hidden one, in one lane of several.
+    #[test]
+    fn a_start_that_is_missing_is_seen_in_its_lane() {
+        let text = "parameter c = 0\nparameter l = 1\ncoordinate q : R^2 = (1, 0)\n\
+            momentum p of q = (0, 1)\nhamiltonian dot(p, p)/2 + l*q.y\nconstraint rod : dot(q, q) = 1";
+        for vary in [
+            ("l", "1/(i - 6)"),
+            ("q", "(1 + 0.1*max(0, 1 - (i - 6)^2), 0)"),
+            ("p", "(0.1*max(0, 1 - (i - 6)^2), 1)"),
+        ] {
+            let made = starts(text, &[vary], &Settings::default());
+            assert!(alone(&made, 6).is_err() && alone(&made, 5).is_ok(), "{vary:?}");
+            assert!(together(&made, 8, 0..6).is_some() && together(&made, 8, 7..15).is_some());
+            assert!(together(&made, 8, 0..7).is_none(), "{vary:?}");
+            assert!(together(&made, 8, 3..11).is_none(), "{vary:?}");
+        }
     }
 }

@@ -25,7 +25,7 @@ use crate::scheme::map::Facts;
 use crate::scheme::repairs::NoResult;
 use crate::terms::{Loss, TermsNow};
 use crate::vector::max_or_nan;
-pub use crate::vector::{gather, scatter};
+pub use holonome_arithmetic::lanes::{gather, scatter};
 pub use parted::Parted;
 use std::ops::Range;
 

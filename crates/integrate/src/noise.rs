@@ -25,7 +25,11 @@ impl Noise {
 
     /// Standard normal, by Box and Muller's √(−2 ln u) cos(2πv).
     pub fn normal(&self, step: u64, variable: u32) -> f64 {
-        let (u, v) = self.uniform_pair(step, variable);
+        Noise::normal_of(self.uniform_pair(step, variable))
+    }
+
+    /// Standard normal from two independent uniform numbers.
+    pub fn normal_of((u, v): (f64, f64)) -> f64 {
         (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
     }
 

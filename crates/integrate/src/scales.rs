@@ -311,16 +311,23 @@ impl Default for Scales {
 impl Scales {
     /// Scales of a run that starts at `x`. `masses` are those of the vectors.
     pub fn new(vectors: &Vectors, kept: Kept, masses: Vec<f64>, x: &[f64]) -> Scales {
-        let mut carried = vec![0.0; kept.carried(vectors)];
+        let mut scales = Scales { masses, ..Scales::default() };
+        scales.restart(vectors, kept, x);
+        scales
+    }
+
+    /// Set the scales to those of a run that starts at `x`, with the same masses, in the same memory.
+    pub fn restart(&mut self, vectors: &Vectors, kept: Kept, x: &[f64]) {
+        let Scales { masses: _, norms, begun, rounding, carried } = self;
+        norms.clear();
+        *begun = never();
+        for (numbers, len) in [(rounding, vectors.count()), (&mut *carried, kept.carried(vectors))]
+        {
+            numbers.clear();
+            numbers.resize(len, 0.0);
+        }
         if kept.sizes {
             vectors.squares(x, &mut carried[..vectors.count()]);
-        }
-        Scales {
-            masses,
-            norms: Vec::new(),
-            begun: never(),
-            rounding: vec![0.0; vectors.count()],
-            carried,
         }
     }
 

@@ -94,14 +94,6 @@ pub(crate) fn irregular(k: usize) -> f64 {
     part + 0.5f64.copysign(part)
 }
 
-/// Copy lane `lane` of `all` into `one`.
-#[inline]
-pub fn gather(all: &[f64], lanes: usize, lane: usize, one: &mut [f64]) {
-    for (k, one) in one.iter_mut().enumerate() {
-        *one = all[k * lanes + lane];
-    }
-}
-
 /// Copy the first `len` numbers of each of `rows` rows, which begin so many numbers apart in either
 /// array.
 pub fn copy_rows((rows, len): (usize, usize), from: (&[f64], usize), to: (&mut [f64], usize)) {
@@ -127,13 +119,5 @@ pub fn copy_rows((rows, len): (usize, usize), from: (&[f64], usize), to: (&mut [
                 to[..len].copy_from_slice(&from[..len]);
             }
         }
-    }
-}
-
-/// Copy `one` into lane `lane` of `all`.
-#[inline]
-pub fn scatter(one: &[f64], lanes: usize, lane: usize, all: &mut [f64]) {
-    for (k, one) in one.iter().enumerate() {
-        all[k * lanes + lane] = *one;
     }
 }

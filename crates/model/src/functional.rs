@@ -187,7 +187,9 @@ pub struct Divisor {
     pub over: Vec<u32>,
 }
 
-/// A compiled template: a kernel whose state is the slots.
+/// A compiled template: a kernel whose state is the slots, of one state or of several in lanes.
+///
+/// Arrays of lanes are ordered by number, then by lane.
 pub struct Template {
     kernel: Box<dyn Kernel>,
     parameters: Aligned,
@@ -197,20 +199,34 @@ pub struct Template {
 impl Template {
     /// Compiles `roots` over the slots of a template's graph.
     pub fn new(graph: &Graph, roots: &[Node], slots: usize, backend: &dyn Backend) -> Template {
+        Template::in_lanes(graph, roots, slots, (backend, 1))
+    }
+
+    /// [`Template::new`] for so many states side by side.
+    pub fn in_lanes(
+        graph: &Graph,
+        roots: &[Node],
+        slots: usize,
+        (backend, lanes): (&dyn Backend, usize),
+    ) -> Template {
         let mut g = Graph::new();
         let roots = g.instantiate(graph, roots, |g, input| match input {
             Input::Slot(k) => g.state(k as usize),
             other => g.input(other),
         });
         let tape = Tape::new(&g, &roots, slots, 0);
-        let kernel =
-            backend.compile(&tape, 1).unwrap_or_else(|_| Box::new(Interpreter.program(&tape)));
+        let kernel = backend.compile_any(&tape, lanes);
         Template { parameters: kernel.bind(&[]), kernel, slots }
+    }
+
+    /// Number of states side by side.
+    pub fn lanes(&self) -> usize {
+        self.kernel.lanes()
     }
 
     /// Scratch needed by [`Template::row`], in numbers.
     pub fn work_len(&self) -> usize {
-        self.slots + self.kernel.outputs() + self.kernel.work_len()
+        (1 + self.slots + self.kernel.outputs()) * self.lanes() + self.kernel.work_len()
     }
 
     /// Values of the components in a row of `term`.
@@ -237,20 +253,31 @@ impl Template {
         parameters: &[f64],
         work: &'w mut [f64],
     ) -> &'w [f64] {
-        let (local, work) = work.split_at_mut(self.slots);
-        let (value, work) = work.split_at_mut(self.kernel.outputs());
-        let (local_x, local_beside) = local.split_at_mut(term.slots.len());
-        for ((local, source), entry) in local_x.iter_mut().zip(&term.slots).zip(row.iter()) {
-            *local = match source {
-                Source::State => x[entry as usize],
-                Source::Parameter => parameters[entry as usize],
-                Source::Number => term.numbers[entry as usize],
-            };
+        let lanes = self.lanes();
+        let (times, work) = work.split_at_mut(lanes);
+        let (local, work) = work.split_at_mut(self.slots * lanes);
+        let (value, work) = work.split_at_mut(self.kernel.outputs() * lanes);
+        let (local_x, local_beside) = local.split_at_mut(term.slots.len() * lanes);
+        let take = |local: &mut [f64], all: &[f64], entry: u32| {
+            let of_lanes = all[entry as usize * lanes..].iter();
+            local.iter_mut().zip(of_lanes).for_each(|(local, &number)| *local = number);
+        };
+        let slots = || term.slots.iter().zip(row.iter());
+        for (local, (source, entry)) in local_x.chunks_exact_mut(lanes).zip(slots()) {
+            match source {
+                Source::State => take(local, x, entry),
+                Source::Parameter => take(local, parameters, entry),
+                Source::Number => local.fill(term.numbers[entry as usize]),
+            }
         }
-        for ((local, source), entry) in local_beside.iter_mut().zip(&term.slots).zip(row.iter()) {
-            *local = if *source == Source::State { beside[entry as usize] } else { 0.0 };
+        for (local, (source, entry)) in local_beside.chunks_exact_mut(lanes).zip(slots()) {
+            match source {
+                Source::State => take(local, beside, entry),
+                _ => local.fill(0.0),
+            }
         }
-        self.kernel.run(&self.parameters, &[t], local, value, work);
+        times.fill(t);
+        self.kernel.run(&self.parameters, times, local, value, work);
         value
     }
 }
@@ -376,14 +403,18 @@ impl Functional {
 
     /// The templates compiled, for [`Functional::run`].
     pub fn templates(&self, backend: &dyn Backend) -> Vec<Template> {
-        self.terms
-            .iter()
-            .map(|t| Template::new(&t.graph, &t.roots, t.slots.len(), backend))
-            .collect()
+        self.templates_in_lanes(backend, 1)
     }
 
-    /// [`Functional::evaluate`] with its own compiled `templates`, for repeated evaluation: nothing
-    /// is allocated.
+    /// [`Functional::templates`] for so many states side by side.
+    pub fn templates_in_lanes(&self, backend: &dyn Backend, lanes: usize) -> Vec<Template> {
+        let compiled =
+            |t: &Term| Template::in_lanes(&t.graph, &t.roots, t.slots.len(), (backend, lanes));
+        self.terms.iter().map(compiled).collect()
+    }
+
+    /// [`Functional::evaluate`] with its own compiled `templates`, for repeated evaluation, in their
+    /// lanes: nothing is allocated.
     pub fn run(
         &self,
         templates: &[Template],
@@ -397,7 +428,8 @@ impl Functional {
         for (term, template) in self.terms.iter().zip(templates) {
             term.each_row(&mut |row| {
                 let value = template.row(term, row, t, x, parameters, work);
-                for (output, v) in outputs[row.last() as usize..].iter_mut().zip(value) {
+                let first = row.last() as usize * template.lanes();
+                for (output, v) in outputs[first..].iter_mut().zip(value) {
                     *output += v;
                 }
             });

@@ -97,13 +97,15 @@ impl Scales {
         scales
     }
 
-    /// Writes the scales of the components of `x`, with which errors in them are compared. Nothing
-    /// is allocated.
-    pub fn put(&self, x: &[f64], sizes: &mut [f64]) {
+    /// Writes the scales of the components of the states `x` in so many lanes, with which errors in
+    /// them are compared. Nothing is allocated.
+    pub fn put(&self, x: &[f64], lanes: usize, sizes: &mut [f64]) {
         for f in &self.families {
-            let floor = ROUNDED * f.largest(x).max(f.natural);
-            for k in f.range() {
-                sizes[k] = x[k].abs().max(floor);
+            for lane in 0..lanes {
+                let components = f.range().map(|k| k * lanes + lane);
+                let largest = components.clone().fold(0.0f64, |s, k| s.max(x[k].abs()));
+                let floor = ROUNDED * largest.max(f.natural);
+                components.for_each(|k| sizes[k] = x[k].abs().max(floor));
             }
         }
     }
@@ -111,7 +113,7 @@ impl Scales {
     /// [`Scales::put`] as a vector.
     pub fn sizes(&self, x: &[f64]) -> Vec<f64> {
         let mut sizes = vec![0.0; self.dimension];
-        self.put(x, &mut sizes);
+        self.put(x, 1, &mut sizes);
         sizes
     }
 

@@ -138,7 +138,8 @@ impl Bound {
 impl Parametric for Bound {
     fn rebind(&mut self, parameters: &[f64]) {
         self.kernel.rebind(0, parameters);
-        self.origin.1 = parameters.to_vec();
+        self.origin.1.clear();
+        self.origin.1.extend_from_slice(parameters);
     }
 }
 

@@ -1,7 +1,7 @@
 //! Quantities of several trajectories, one in each lane.
 
 use super::bound::{Quantities, WideBound};
-use holonome_integrate::vector::{gather, scatter};
+use holonome_arithmetic::lanes::{gather, scatter};
 
 /// Outputs of a kernel in lanes.
 #[derive(Clone)]

@@ -172,6 +172,8 @@ pub struct LaneBound {
     advance: Aligned,
     within: Option<Aligned>,
     stages: Option<LaneStagesBound>,
+    /// Parameters of the step's kernel for the lane that was bound last.
+    all: Vec<f64>,
 }
 
 impl CompiledLanes {
@@ -282,17 +284,19 @@ impl LaneSystem for CompiledLanes {
             advance: self.advance.kernel.bind(&all),
             within: self.advance.within.as_ref().map(|within| within.kernel.bind(&all)),
             stages: self.stages().map(|stages| stages.bind(parameters)),
+            all,
         }
     }
 
     fn rebind(&self, bound: &mut LaneBound, lane: usize, parameters: &[f64], targets: &[f64]) {
-        let all = [parameters, &self.more].concat();
+        let all = &mut bound.all;
+        all[..parameters.len()].copy_from_slice(parameters);
         self.field.rebind(&mut bound.field, lane, parameters);
         self.monitor.rebind(&mut bound.monitor, lane, parameters, targets);
         self.watch.rebind(&mut bound.watch, lane, parameters);
-        self.advance.kernel.rebind(&mut bound.advance, lane, &all);
+        self.advance.kernel.rebind(&mut bound.advance, lane, all);
         if let Some((within, bound)) = self.advance.within.as_ref().zip(bound.within.as_mut()) {
-            within.kernel.rebind(bound, lane, &all);
+            within.kernel.rebind(bound, lane, all);
         }
         if let Some((stages, bound)) = self.stages().zip(bound.stages.as_mut()) {
             stages.rebind(bound, lane, parameters);

@@ -255,6 +255,16 @@ impl CompiledSystem {
         self.masses.rebind(parameters);
     }
 
+    /// True if masses depend on the state or on time.
+    pub fn has_moving_masses(&self) -> bool {
+        self.masses.move_along()
+    }
+
+    /// F in so many lanes; `None` if it is not unrolled.
+    pub fn wide_values(&self, lanes: usize) -> Option<WideBound> {
+        self.values.in_lanes(lanes)
+    }
+
     /// Monitor of the invariants in so many lanes, bit for bit as in one; `None` unless it is a
     /// kernel of its own.
     pub fn wide_monitor(&self, lanes: usize) -> Option<WideMonitor> {

@@ -132,6 +132,11 @@ impl Masses {
         self.curvature.as_ref().map_or(0, RowKernel::work_len)
     }
 
+    /// True if they depend on the state or on time.
+    pub fn move_along(&self) -> bool {
+        self.state.curvature.as_ref().is_some_and(RowProgram::moves)
+    }
+
     /// Compute the mass of every vector at (t, x), 0 if a momentum has none.
     pub fn at(&self, t: f64, x: &[f64], masses: &mut [f64], work: &mut [f64]) {
         let Some(kernel) = &self.curvature else {

@@ -288,7 +288,7 @@ impl Settings {
         let (model, mut x, mut t) = (&problem.model, state.x, state.t);
         if options.until < model.t0 {
             // The state of a run backwards is that of the reversed model.
-            model.turn_momenta(&mut x);
+            model.turn_momenta(&mut x, 1);
             t = -t;
         }
         // A Lagrangian makes the momenta, and velocities give its start.

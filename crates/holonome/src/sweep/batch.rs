@@ -3,11 +3,15 @@
 use super::Sweep;
 use super::lanes::{LaneSteps, SweepLanes};
 use crate::error::StartError;
-use crate::kernels::{CompiledSystem, LaneQuantities, Parametric, Quantities, WideRates};
+use crate::kernels::{
+    CompiledSystem, LaneQuantities, Parametric, Quantities, WideBound, WideRates,
+};
 use crate::pulses::pulses;
 use crate::recording::{Measuring, MeasuringScratch, Place, SampleMultipliers, with_multipliers};
 use crate::simulation::{From, MANY_TIMES, Running, Simulation, Trajectory, put_sides};
+use crate::starts::{StartLanes, Starts};
 use crate::summary::{Relative, size_of_terms};
+use holonome_arithmetic::lanes::spread;
 use holonome_integrate::averages::{Averages, Mean};
 use holonome_integrate::ensemble::{
     self, End, LaneSample, LaneStart, LaneStates, LaneSystem, Parted, Stopped, Trajectories, gather,
@@ -547,9 +551,10 @@ impl Observer for Single<'_, '_> {
 fn in_lanes<'a, L: LaneSystem>(
     sweep: &'a Sweep,
     lanes: &L,
-    SweepLanes { recorded, measured, multipliers, rates: wide_rates, .. }: &SweepLanes,
+    compiled: &SweepLanes,
     collector: &mut Collector<'a>,
 ) -> Result<(), StartError> {
+    let SweepLanes { recorded, measured, multipliers, rates: wide_rates, .. } = compiled;
     let simulation = &sweep.simulation;
     let mut all = simulation.problem.model.parameter_values.clone();
     all.resize(all.len() + simulation.target_count(), 0.0);
@@ -562,7 +567,9 @@ fn in_lanes<'a, L: LaneSystem>(
         collector,
         lanes,
         next: 0,
+        group: StartGroup::new(sweep, compiled, k),
         start_work: sweep.starts.work(),
+        masses: Vec::new(),
         values: simulation.trajectory.system.rebound(&all),
         targets: vec![0.0; simulation.trajectory.system.invariants().count],
         all,
@@ -570,7 +577,7 @@ fn in_lanes<'a, L: LaneSystem>(
         rates: claimed_rates(simulation),
         independence: Independence::new(system),
         nearest: vec![Singularity::default(); count],
-        followed: vec![followed(simulation, system, lanes); k],
+        followed: followed(simulation, system, lanes, k),
         taken_up: vec![false; k],
         recording: Recording::new(recorded, multipliers.clone(), width, k),
         measuring: measured
@@ -604,14 +611,21 @@ fn in_lanes<'a, L: LaneSystem>(
     })
 }
 
-/// Independence of the constraints of a trajectory. Adaptive steps in lanes would often be interrupted
-/// for constraints of which each has to vanish by itself.
-fn followed(simulation: &Simulation, system: &dyn System, lanes: &impl LaneSystem) -> Independence {
+/// Independence of the constraints of the trajectories in `k` lanes; empty if it is not followed.
+/// Adaptive steps in lanes would often be interrupted for constraints of which each has to vanish by
+/// itself.
+fn followed(
+    simulation: &Simulation,
+    system: &dyn System,
+    lanes: &impl LaneSystem,
+    k: usize,
+) -> Vec<Independence> {
     let (independence, least) = (Independence::new(system), lanes.least_followed());
-    match simulation.plan.fixed_step().is_none() && independence.count() < least {
-        true => independence,
-        false => independence.followed(least, 0),
+    if simulation.plan.fixed_step().is_none() && independence.count() < least {
+        return Vec::new();
     }
+    let followed = independence.followed(least, 0);
+    if followed.next() == u64::MAX { Vec::new() } else { vec![followed; k] }
 }
 
 /// Rates of the model's claims; a Hamiltonian and its constraints are kept by construction.
@@ -722,11 +736,101 @@ impl ClaimTests {
     }
 }
 
+/// Starts of consecutive trajectories of a batch, computed side by side.
+struct StartGroup<'a> {
+    compiled: Option<&'a StartLanes>,
+    /// F of the invariants, bound to the parameters of the group.
+    invariants: WideBound,
+    lanes: usize,
+    /// Trajectories that have been tried, and whether all of them have starts.
+    numbers: Range<usize>,
+    started: bool,
+    parameters: Vec<f64>,
+    x: Vec<f64>,
+    t0: Vec<f64>,
+    /// States at which F takes its targets, if these are not the starts.
+    reference: Option<Vec<f64>>,
+    targets: Vec<f64>,
+    one: Vec<f64>,
+    work: Vec<f64>,
+}
+
+impl<'a> StartGroup<'a> {
+    fn new(sweep: &Sweep, compiled: &'a SweepLanes, lanes: usize) -> StartGroup<'a> {
+        let (model, invariants) = (&sweep.simulation.problem.model, compiled.invariants.clone());
+        let of_starts = compiled.starts.as_ref().map_or(0, |starts| starts.work_len(&sweep.starts));
+        let spread_out = |one: &[f64]| {
+            let mut all = vec![0.0; one.len() * lanes];
+            spread(one, lanes, &mut all);
+            all
+        };
+        StartGroup {
+            compiled: compiled.starts.as_ref(),
+            lanes,
+            numbers: 0..0,
+            started: false,
+            parameters: spread_out(&model.parameter_values),
+            x: vec![0.0; model.dimension() * lanes],
+            t0: vec![sweep.simulation.plan.t0; lanes],
+            reference: sweep.reference.as_deref().map(spread_out),
+            targets: vec![0.0; invariants.outputs() * lanes],
+            one: model.parameter_values.clone(),
+            work: vec![0.0; of_starts.max(invariants.work_len())],
+            invariants,
+        }
+    }
+
+    /// True if trajectory `number` of the batch `range` has its start here. `varies` is true if
+    /// trajectories have parameters of their own.
+    fn has(&mut self, starts: &Starts, range: &Range<u64>, number: usize, varies: bool) -> bool {
+        let Some(compiled) = self.compiled else { return false };
+        if self.numbers.contains(&number) {
+            return self.started;
+        }
+        let count = (range.end - range.start) as usize;
+        self.numbers = number..count.min(number + self.lanes);
+        let trajectories = range.start + number as u64..range.start + self.numbers.end as u64;
+        let StartGroup { parameters, x, work, .. } = self;
+        self.started = compiled.put(starts, trajectories, parameters, x, work);
+        if !self.started {
+            return false;
+        }
+        for lane in (0..self.lanes).filter(|_| varies) {
+            gather(&self.parameters, self.lanes, lane, &mut self.one);
+            self.invariants.rebind(lane, &self.one);
+        }
+        let at = self.reference.as_ref().unwrap_or(&self.x);
+        self.invariants.run(&self.t0, at, &mut self.targets, &mut self.work);
+        true
+    }
+
+    /// Copy the start of trajectory `number`, and its parameters if they vary.
+    fn copy(&self, number: usize, (parameters, varies): (&mut [f64], bool), x: &mut [f64]) {
+        let lane = number - self.numbers.start;
+        gather(&self.x, self.lanes, lane, x);
+        if varies {
+            gather(&self.parameters, self.lanes, lane, parameters);
+        }
+    }
+
+    /// Copy F at the start of trajectory `number`, if it is known.
+    fn copy_targets(&self, number: usize, targets: &mut [f64]) -> bool {
+        let known = self.started && self.numbers.contains(&number);
+        if known {
+            gather(&self.targets, self.lanes, number - self.numbers.start, targets);
+        }
+        known
+    }
+}
+
 struct LaneTrajectories<'f, 'a, L> {
     collector: &'f mut Collector<'a>,
     lanes: &'f L,
     next: usize,
+    group: StartGroup<'f>,
     start_work: Vec<f64>,
+    /// Masses of a trajectory's vectors, if they are those of all; empty otherwise.
+    masses: Vec<f64>,
     /// System that gives F at the start.
     values: CompiledSystem,
     targets: Vec<f64>,
@@ -757,7 +861,7 @@ struct LaneTrajectories<'f, 'a, L> {
 impl<L: LaneSystem> LaneTrajectories<'_, '_, L> {
     /// True if the independence of constraints is followed.
     fn follows(&self) -> bool {
-        self.followed.first().is_some_and(|followed| followed.next() != u64::MAX)
+        !self.followed.is_empty()
     }
 
     /// True if trajectory `number` has gone through a singular configuration, at which it ends.
@@ -782,8 +886,17 @@ impl<L: LaneSystem> LaneTrajectories<'_, '_, L> {
             let number = self.next;
             self.next += 1;
             let index = self.collector.range.start + number as u64;
+            let varies = self.varies();
+            let together = self.group.has(&sweep.starts, &self.collector.range, number, varies);
             let parameters = self.collector.parameters_of(number);
-            match sweep.starts.begin(index, parameters, x, &mut self.start_work) {
+            let begun = match together {
+                true => {
+                    self.group.copy(number, (parameters, varies), x);
+                    Ok(false)
+                }
+                false => sweep.starts.begin(index, parameters, x, &mut self.start_work),
+            };
+            match begun {
                 Ok(true) => _ = self.collector.batch.far.insert(index),
                 Ok(false) => {}
                 Err(error) => {
@@ -835,17 +948,25 @@ impl<L: LaneSystem> LaneTrajectories<'_, '_, L> {
         let varies = self.varies() || !self.begun.is_empty();
         let rebinds = varies || !std::mem::replace(&mut self.taken_up[lane], true);
         if rebinds {
-            self.values.rebind_invariants(&self.all);
             self.recording.kernel.rebind(lane, parameters);
             if let Some(measuring) = &mut self.measuring {
                 measuring.kernel.rebind(lane, parameters);
             }
         }
         let t0 = simulation.plan.t0;
-        let at = sweep.reference.as_deref().unwrap_or(x);
-        self.values.invariant_values(t0, at, &mut self.targets, &mut self.work);
+        let feedback = simulation.plan.method.treatment == MethodTreatment::Feedback;
+        // Sides are parameters that are known only now.
+        let together = self.begun.is_empty();
+        let known = together && self.group.copy_targets(number, &mut self.targets);
+        if rebinds && (feedback || !known) {
+            self.values.rebind_invariants(&self.all);
+        }
+        if !known {
+            let at = sweep.reference.as_deref().unwrap_or(x);
+            self.values.invariant_values(t0, at, &mut self.targets, &mut self.work);
+        }
         if self.follows() {
-            self.followed[lane] = followed(simulation, &self.values, self.lanes);
+            self.followed[lane].restart(0);
             self.systems[lane].rebind_invariants(&self.all);
             self.systems[lane].rebind_motion(&self.all);
         }
@@ -853,18 +974,23 @@ impl<L: LaneSystem> LaneTrajectories<'_, '_, L> {
             self.looking.kernels.rebind(lane, &self.all);
             self.looking.parameters[lane].clone_from(&self.all);
         }
-        if !masses.is_empty() {
+        if !masses.is_empty() && masses.len() == self.masses.len() {
+            masses.copy_from_slice(&self.masses);
+        } else if !masses.is_empty() {
             if rebinds {
                 self.values.rebind_masses(&self.all);
             }
             self.values.masses(t0, x, masses, &mut self.work);
+            if !varies && !self.values.has_moving_masses() {
+                self.masses = masses.to_vec();
+            }
         }
         let constraints = simulation.constraints;
         self.targets[..constraints].fill(0.0);
         let targets = &self.targets[constraints..];
         let first_gain = first_target + targets.len();
         self.all[first_target..first_gain].copy_from_slice(targets);
-        if simulation.plan.method.treatment == MethodTreatment::Feedback {
+        if feedback {
             self.values.rebind_motion(&self.all);
             self.values.rebind_masses(&self.all);
             self.all.splice(first_gain.., simulation.trajectory.gains_at(t0, &self.values, x));
@@ -941,7 +1067,8 @@ impl<L: LaneSystem> Trajectories<L::Bound> for LaneTrajectories<'_, '_, L> {
     }
 
     fn steps_to_follow(&self, of: &[(usize, usize)], step: u64) -> u64 {
-        let next = of.iter().map(|&(lane, _)| self.followed[lane].next()).min();
+        let followed = of.iter().filter_map(|&(lane, _)| self.followed.get(lane));
+        let next = followed.map(Independence::next).min();
         next.map_or(u64::MAX, |next| next.saturating_sub(step))
     }
 

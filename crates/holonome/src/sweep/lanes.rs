@@ -1,14 +1,19 @@
 //! Kernels that compute an ensemble's trajectories side by side.
 
 use super::Sweep;
-use crate::kernels::{CompiledLanes, LaneQuantities, WideRates};
+use crate::kernels::{CompiledLanes, LaneQuantities, WideBound, WideRates};
 use crate::recording::SampleMultipliers;
+use crate::starts::StartLanes;
 use crate::step::{ProgramLanes, Start};
 use holonome_integrate::ensemble::LaneSystem;
 
 /// Steps in lanes, with the kernels that evaluate their states.
 pub(super) struct SweepLanes {
     pub steps: LaneSteps,
+    /// Starts; `None` if trajectories start one by one.
+    pub starts: Option<StartLanes>,
+    /// F of the invariants.
+    pub invariants: WideBound,
     /// Recorded quantities.
     pub recorded: LaneQuantities,
     /// Measured quantities.
@@ -58,6 +63,8 @@ impl SweepLanes {
         };
         Some(SweepLanes {
             steps,
+            starts: sweep.starts.in_lanes(lanes),
+            invariants: simulation.trajectory.system.wide_values(lanes)?,
             recorded,
             measured,
             multipliers,

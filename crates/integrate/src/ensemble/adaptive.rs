@@ -38,8 +38,8 @@ pub(super) fn run<S: AdaptiveLaneSteps + ?Sized>(
     trajectories: &mut dyn Trajectories<S::Bound>,
 ) {
     let mut race = Race::new(plan, adaptive, steps);
-    let all: Vec<usize> = (0..steps.lanes()).collect();
-    race.take_up(&all, bound, trajectories);
+    race.free.extend(0..steps.lanes());
+    race.take_up(bound, trajectories);
     while race.lanes.iter().any(|lane| lane.number.is_some()) {
         race.go_on(bound, trajectories);
     }
@@ -88,15 +88,20 @@ struct Race<'a, S: AdaptiveLaneSteps + ?Sized> {
     aside: Vec<f64>,
     deviations: Vec<f64>,
     terms: Vec<f64>,
-    /// States after a probe, and their times.
+    /// States after a probe, the fields there, and their times.
     moved: Vec<f64>,
+    there: Vec<f64>,
     moved_t: Vec<f64>,
     /// Lengths of the probes.
     probes: Vec<f64>,
     one: Vec<f64>,
     field: Vec<f64>,
     change: Vec<f64>,
-    masses: Vec<f64>,
+    /// Scales with which a trajectory begins, its masses among them.
+    scales: Scales,
+    /// Norms, and other slots, of one lane.
+    norms: Vec<f64>,
+    memory: Vec<f64>,
     /// Sides of the functions of events.
     sides: Vec<f64>,
     group: Vec<f64>,
@@ -104,6 +109,11 @@ struct Race<'a, S: AdaptiveLaneSteps + ?Sized> {
     doubted: Vec<bool>,
     /// Trajectories to be checked, by lane and number.
     due: Vec<(usize, usize)>,
+    /// Lanes whose trajectories have ended, and lanes that have taken up another one.
+    free: Vec<usize>,
+    taken: Vec<usize>,
+    /// Samples to be passed on.
+    samples: Vec<LaneSample>,
     work: Vec<f64>,
 }
 
@@ -154,16 +164,22 @@ impl<'a, S: AdaptiveLaneSteps + ?Sized> Race<'a, S> {
             deviations: zeros(groups),
             terms: zeros(2 * groups),
             moved: zeros(n),
+            there: zeros(n),
             moved_t: zeros(1),
             probes: zeros(1),
             one: vec![0.0; n],
             field: vec![0.0; n],
             change: vec![0.0; n],
-            masses: vec![0.0; steps.vectors().count()],
+            scales: Scales { masses: vec![0.0; steps.vectors().count()], ..Scales::default() },
+            norms: vec![0.0; steps.vectors().norms()],
+            memory: vec![0.0; slots.memory.len()],
             sides: vec![0.0; slots.sides.len()],
             group: vec![0.0; groups],
             doubted: vec![false; lanes],
             due: Vec::with_capacity(lanes),
+            free: Vec::with_capacity(lanes),
+            taken: Vec::with_capacity(lanes),
+            samples: Vec::with_capacity(lanes),
             work: vec![0.0; steps.work_len()],
             slots,
         }
@@ -191,25 +207,15 @@ impl<'a, S: AdaptiveLaneSteps + ?Sized> Race<'a, S> {
         [self.slots.steps, self.slots.rejected].map(|slot| self.at(slot, lane))
     }
 
-    /// Put numbers of a lane into slots.
-    fn put(&mut self, slots: Range<usize>, lane: usize, values: &[f64]) {
-        let at = self.all(slots);
-        scatter(values, self.lanes.len(), lane, &mut self.state[at]);
-    }
-
-    /// Put the next trajectories that can start into these lanes, and choose their first steps.
-    fn take_up(
-        &mut self,
-        free: &[usize],
-        bound: &mut S::Bound,
-        trajectories: &mut dyn Trajectories<S::Bound>,
-    ) {
+    /// Put the next trajectories that can start into the free lanes, and choose their first steps.
+    fn take_up(&mut self, bound: &mut S::Bound, trajectories: &mut dyn Trajectories<S::Bound>) {
         let t0 = self.plan.t0;
-        let mut free = free.to_vec();
-        while !free.is_empty() {
-            let mut taken = Vec::with_capacity(free.len());
-            for lane in free {
-                let (x, masses, sides) = (&mut self.one, &mut self.masses, &mut self.sides);
+        while !self.free.is_empty() {
+            self.taken.clear();
+            let mut free = std::mem::take(&mut self.free);
+            for lane in free.drain(..) {
+                let (x, masses) = (&mut self.one, &mut self.scales.masses);
+                let sides = &mut self.sides;
                 let number = trajectories.next(bound, lane, LaneStart { x, masses, sides });
                 let status = if number.is_some() { Status::Going } else { Status::Idle };
                 self.set(self.slots.status, lane, status.number());
@@ -229,27 +235,29 @@ impl<'a, S: AdaptiveLaneSteps + ?Sized> Race<'a, S> {
                 self.start_scales(lane);
                 let sides = self.all(self.slots.sides.clone());
                 scatter(&self.sides, self.lanes.len(), lane, &mut self.state[sides]);
-                taken.push(lane);
+                self.taken.push(lane);
             }
+            self.free = free;
+            let mut taken = std::mem::take(&mut self.taken);
             if self.adaptive.samples.first() == Some(&t0) {
                 self.sample(0, &taken, trajectories);
             }
-            free = self.start(taken, bound, trajectories);
+            self.start(&mut taken, bound, trajectories);
+            self.taken = taken;
         }
     }
 
-    /// Start the trajectories of these lanes. Returns the lanes whose trajectories cannot begin.
+    /// Start the trajectories of these lanes. Lanes whose trajectories cannot begin become free.
     fn start(
         &mut self,
-        mut taken: Vec<usize>,
+        taken: &mut Vec<usize>,
         bound: &S::Bound,
         trajectories: &mut dyn Trajectories<S::Bound>,
-    ) -> Vec<usize> {
+    ) {
         let lanes = self.lanes.len();
         // The other lanes are computed too; nobody reads their results.
         self.monitor(bound);
         self.fields(bound);
-        let mut unsound = Vec::new();
         taken.retain(|&lane| {
             self.note(lane);
             let this = &mut self.lanes[lane];
@@ -262,30 +270,30 @@ impl<'a, S: AdaptiveLaneSteps + ?Sized> Race<'a, S> {
                 if let Some(number) = this.number.take() {
                     trajectories.end(number, &this.end);
                 }
-                unsound.push(lane);
+                self.free.push(lane);
             }
             sound
         });
         if !self.slots.first.is_empty() {
-            for &lane in &taken {
+            for &lane in &*taken {
                 gather(&self.aside, lanes, lane, &mut self.field);
                 let first = self.all(self.slots.first.clone());
                 scatter(&self.field, lanes, lane, &mut self.state[first]);
             }
         }
         if !self.slots.memory.is_empty() {
-            let (at, mut memory) = (self.slots.memory.clone(), vec![0.0; self.slots.memory.len()]);
-            for &lane in &taken {
+            let at = self.all(self.slots.memory.clone());
+            for &lane in &*taken {
                 gather(&self.aside, lanes, lane, &mut self.field);
-                self.steps.begin_memory(&self.field, &mut memory);
-                self.put(at.clone(), lane, &memory);
+                self.steps.begin_memory(&self.field, &mut self.memory);
+                scatter(&self.memory, lanes, lane, &mut self.state[at.clone()]);
             }
         }
         match self.adaptive.first_step {
             Some(h) => taken.iter().for_each(|&lane| self.set(self.slots.h, lane, h)),
-            None => self.first_steps(&taken, bound),
+            None => self.first_steps(taken, bound),
         }
-        for &lane in &taken {
+        for &lane in &*taken {
             for slot in [
                 self.slots.rejections,
                 self.slots.steps,
@@ -297,7 +305,6 @@ impl<'a, S: AdaptiveLaneSteps + ?Sized> Race<'a, S> {
             self.set(self.slots.last_error, lane, NO_LAST_ERROR);
             self.slots.largest.clone().for_each(|slot| self.set(slot, lane, 0.0));
         }
-        unsound
     }
 
     /// Choose first steps as single runs do; `aside` holds the fields.
@@ -308,12 +315,11 @@ impl<'a, S: AdaptiveLaneSteps + ?Sized> Race<'a, S> {
         let (x, norms) = (self.all(self.slots.x.clone()), self.all(self.slots.norms.clone()));
         self.moved.copy_from_slice(&self.state[x.clone()]);
         self.moved_t.copy_from_slice(&self.state[self.slots.t * lanes..][..lanes]);
-        let mut scales = vec![0.0; vectors.norms()];
         for &lane in taken {
             gather(&self.state[x.clone()], lanes, lane, &mut self.one);
             gather(&self.aside, lanes, lane, &mut self.field);
-            gather(&self.state[norms.clone()], lanes, lane, &mut scales);
-            let probe = start::probe(&self.one, &self.field, &scales, vectors, span).length;
+            gather(&self.state[norms.clone()], lanes, lane, &mut self.norms);
+            let probe = start::probe(&self.one, &self.field, &self.norms, vectors, span).length;
             for (one, field) in self.one.iter_mut().zip(&self.field) {
                 *one = probe.mul_add(*field, *one);
             }
@@ -321,13 +327,12 @@ impl<'a, S: AdaptiveLaneSteps + ?Sized> Race<'a, S> {
             self.moved_t[lane] += probe;
             self.probes[lane] = probe;
         }
-        let fields = self.aside.clone();
-        self.steps.fields(bound, &self.moved_t, &self.moved, &mut self.aside, &mut self.work);
+        self.steps.fields(bound, &self.moved_t, &self.moved, &mut self.there, &mut self.work);
         for &lane in taken {
             gather(&self.state[x.clone()], lanes, lane, &mut self.one);
-            gather(&fields, lanes, lane, &mut self.field);
-            gather(&self.aside, lanes, lane, &mut self.change);
-            gather(&self.state[norms.clone()], lanes, lane, &mut scales);
+            gather(&self.aside, lanes, lane, &mut self.field);
+            gather(&self.there, lanes, lane, &mut self.change);
+            gather(&self.state[norms.clone()], lanes, lane, &mut self.norms);
             for (change, field) in self.change.iter_mut().zip(&self.field) {
                 *change -= field;
             }
@@ -335,7 +340,7 @@ impl<'a, S: AdaptiveLaneSteps + ?Sized> Race<'a, S> {
             let h = start::first_step(
                 self.probes[lane],
                 motion,
-                (&scales, vectors),
+                (&self.norms, vectors),
                 (order, rtol, span),
             )
             .length;
@@ -344,15 +349,18 @@ impl<'a, S: AdaptiveLaneSteps + ?Sized> Race<'a, S> {
         }
     }
 
-    /// Set the scales with which a lane's trajectory begins; `one` is its state and `masses` are
-    /// its masses.
+    /// Set the scales with which a lane's trajectory begins; `one` is its state.
     fn start_scales(&mut self, lane: usize) {
-        let vectors = self.steps.vectors();
-        let mut scales = Scales::new(vectors, self.steps.kept(), self.masses.clone(), &self.one);
-        scales.renew_norms(vectors, self.adaptive.square_of_least_scale());
-        self.put(self.slots.norms.clone(), lane, &scales.norms);
-        self.put(self.slots.carried.clone(), lane, &scales.carried);
-        self.put(self.slots.masses.clone(), lane, &scales.masses);
+        let (vectors, lanes) = (self.steps.vectors(), self.lanes.len());
+        self.scales.restart(vectors, self.steps.kept(), &self.one);
+        self.scales.renew_norms(vectors, self.adaptive.square_of_least_scale());
+        let Scales { norms, carried, masses, .. } = &self.scales;
+        let slots = &self.slots;
+        let parts = [(&slots.norms, norms), (&slots.carried, carried), (&slots.masses, masses)];
+        for (slots, numbers) in parts {
+            let all = &mut self.state[slots.start * lanes..slots.end * lanes];
+            scatter(numbers, lanes, lane, all);
+        }
     }
 
     /// Compute the fields at the states, into `aside`.
@@ -450,8 +458,8 @@ impl<'a, S: AdaptiveLaneSteps + ?Sized> Race<'a, S> {
                 self.finish(lane, failure, trajectories);
             }
             parted.iter().for_each(|&lane| self.part(lane, trajectories));
-            let free: Vec<usize> = ended.into_iter().map(|(lane, _)| lane).chain(parted).collect();
-            self.take_up(&free, bound, trajectories);
+            self.free.extend(ended.into_iter().map(|(lane, _)| lane).chain(parted));
+            self.take_up(bound, trajectories);
         }
     }
 
@@ -555,7 +563,8 @@ impl<'a, S: AdaptiveLaneSteps + ?Sized> Race<'a, S> {
             self.steps.within(bound, wanted, numbers, found, &mut self.work);
         }
         let LanesWithin { out, evaluations, missed } = found;
-        let mut samples = Vec::with_capacity(lanes);
+        let samples = &mut self.samples;
+        samples.clear();
         for (lane, this) in self.lanes.iter_mut().enumerate() {
             let (Some(due), Some(trajectory)) = (this.due.get(round), this.number) else {
                 continue;
@@ -575,7 +584,7 @@ impl<'a, S: AdaptiveLaneSteps + ?Sized> Race<'a, S> {
             }
             this.missed |= missed[lane];
         }
-        trajectories.samples(&samples, &out[..n * lanes]);
+        trajectories.samples(samples, &out[..n * lanes]);
     }
 
     /// Find the lanes in which a claim or a correction fails; checked after some steps, and at the
@@ -654,19 +663,18 @@ impl<'a, S: AdaptiveLaneSteps + ?Sized> Race<'a, S> {
 
     /// Pass on the states of these lanes.
     fn sample(
-        &self,
+        &mut self,
         sample: usize,
         lanes: &[usize],
         trajectories: &mut dyn Trajectories<S::Bound>,
     ) {
-        let of: Vec<LaneSample> = lanes
-            .iter()
-            .filter_map(|&lane| {
-                Some(LaneSample { lane, trajectory: self.lanes[lane].number?, sample })
-            })
-            .collect();
-        if !of.is_empty() {
-            trajectories.samples(&of, &self.state[self.all(self.slots.x.clone())]);
+        let of = lanes.iter().filter_map(|&lane| {
+            Some(LaneSample { lane, trajectory: self.lanes[lane].number?, sample })
+        });
+        self.samples.clear();
+        self.samples.extend(of);
+        if !self.samples.is_empty() {
+            trajectories.samples(&self.samples, &self.state[self.all(self.slots.x.clone())]);
         }
     }
 
@@ -725,18 +733,18 @@ impl<'a, S: AdaptiveLaneSteps + ?Sized> Race<'a, S> {
 
     /// Complete the account of a lane's trajectory up to its last step.
     fn account(&mut self, lane: usize) {
-        let (lanes, slots) = (self.lanes.len(), self.slots.clone());
+        let (lanes, slots) = (self.lanes.len(), &self.slots);
         let [t, steps, rejected, innovation, innovation_at] =
             [slots.t, slots.steps, slots.rejected, slots.innovation, slots.innovation_at]
                 .map(|slot| self.at(slot, lane));
         let largest = self.all(slots.largest.clone());
         gather(&self.state[largest], lanes, lane, &mut self.group);
         self.steps.finish(&mut self.group);
-        let mut memory = vec![0.0; slots.memory.len()];
-        gather(&self.state[self.all(slots.memory)], lanes, lane, &mut memory);
+        let memory = self.all(slots.memory.clone());
+        gather(&self.state[memory], lanes, lane, &mut self.memory);
         let facts = self.steps.facts();
         let end = &mut self.lanes[lane].end;
-        end.cost.field += split_count(self.steps, &memory).1;
+        end.cost.field += split_count(self.steps, &self.memory).1;
         for (largest, &inside) in end.largest.iter_mut().zip(&self.group) {
             *largest = max_or_nan(*largest, inside);
         }

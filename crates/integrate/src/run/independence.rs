@@ -20,7 +20,7 @@ use crate::scales::{FAMILY_FLOOR, Vectors};
 use crate::state::{NEARLY_DEPENDENT, Singularity, SingularityKind};
 use crate::system::{GroupKind, System};
 use crate::treatment::normal_equations::length;
-use crate::vector::gather;
+use holonome_arithmetic::lanes::gather;
 use holonome_arithmetic::square;
 use holonome_linear::dense::ldl_factor;
 use holonome_linear::eigen::jacobi;
@@ -189,6 +189,15 @@ impl Independence {
             (followed.next, followed.alone) = (step + 1, alone);
         }
         self
+    }
+
+    /// Follow the constraints of another run from step `step` on, if they are followed.
+    pub fn restart(&mut self, step: u64) {
+        if let Some(followed) = &mut self.followed {
+            (followed.next, followed.begun) = (step + 1, false);
+            followed.largest.fill(0.0);
+            followed.largest_change.fill(0.0);
+        }
     }
 
     /// Number of constraints.

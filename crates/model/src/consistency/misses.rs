@@ -4,7 +4,7 @@ use super::shown;
 use crate::elaborate::model::Model;
 use crate::functional::{Source, Template, Term, work_len};
 use crate::graph::aligned::Aligned;
-use crate::graph::interpret::{Backend, Interpreter, Kernel};
+use crate::graph::interpret::{Backend, Kernel};
 use crate::graph::tape::Tape;
 use crate::graph::{Graph, Input, Node};
 use crate::rows::{BLOCK, RowKernel};
@@ -82,6 +82,7 @@ impl Display for Miss {
 
 /// Constraints of a model, compiled for evaluation in many states.
 pub struct Constraints {
+    lanes: usize,
     /// Numbers and templates of the constraints that are evaluated; a template gives each value
     /// with the scale of its terms.
     list: Vec<(usize, Vec<Template>)>,
@@ -92,7 +93,14 @@ pub struct Constraints {
 impl Constraints {
     /// All constraints of `model`, with the scales of its states.
     pub fn new(model: &Model, scales: &Scales, backend: &dyn Backend) -> Constraints {
-        Constraints::of(model, scales, (0..model.imposed_constraints().len()).collect(), backend)
+        let all = (0..model.imposed_constraints().len()).collect();
+        Constraints::of(model, scales, all, (backend, 1))
+    }
+
+    /// These constraints of `model` for so many states side by side.
+    pub fn in_lanes(&self, model: &Model, backend: &dyn Backend, lanes: usize) -> Constraints {
+        let list = self.list.iter().map(|(constraint, _)| *constraint).collect();
+        Constraints::of(model, &self.scales, list, (backend, lanes))
     }
 
     /// The constraints that may be met in one trajectory of an ensemble and not in another.
@@ -110,14 +118,19 @@ impl Constraints {
             model,
             scales,
             (0..model.imposed_constraints().len()).filter(varies).collect(),
-            backend,
+            (backend, 1),
         )
     }
 
-    fn of(model: &Model, scales: &Scales, list: Vec<usize>, backend: &dyn Backend) -> Constraints {
+    fn of(
+        model: &Model,
+        scales: &Scales,
+        list: Vec<usize>,
+        (backend, lanes): (&dyn Backend, usize),
+    ) -> Constraints {
         let template = |term: &Term| {
             let (graph, roots) = with_sizes(term);
-            Template::new(&graph, &roots, 2 * term.slots.len(), backend)
+            Template::in_lanes(&graph, &roots, 2 * term.slots.len(), (backend, lanes))
         };
         let terms = |k: usize| &model.imposed_constraints()[k].functional.terms;
         let list: Vec<(usize, Vec<Template>)> =
@@ -125,10 +138,11 @@ impl Constraints {
         let outputs = |k: usize| model.imposed_constraints()[k].functional.outputs;
         let work = list
             .iter()
-            .map(|(k, templates)| 2 * outputs(*k) + work_len(templates))
+            .map(|(k, templates)| 2 * outputs(*k) * lanes + work_len(templates))
             .max()
             .unwrap_or(0);
-        Constraints { list, scales: scales.clone(), work: work + model.dimension() }
+        let work = work + model.dimension() * lanes;
+        Constraints { lanes, list, scales: scales.clone(), work }
     }
 
     /// Scratch needed by [`Constraints::misses`], in numbers.
@@ -136,9 +150,9 @@ impl Constraints {
         self.work
     }
 
-    /// Calls `found` with every constraint that x does not meet, or that is not a number there. An
-    /// entry is met if it is small relative to the terms that cancel in it. Nothing is allocated if
-    /// all are met.
+    /// Calls `found` with every constraint that x does not meet in a lane, or that is not a number
+    /// there. An entry is met if it is small relative to the terms that cancel in it. Nothing is
+    /// allocated if all are met.
     pub fn misses(
         &self,
         model: &Model,
@@ -147,47 +161,55 @@ impl Constraints {
         work: &mut [f64],
         found: &mut dyn FnMut(Miss),
     ) {
+        let lanes = self.lanes;
         let (scale, work) = work.split_at_mut(x.len());
-        self.scales.put(x, scale);
+        self.scales.put(x, lanes, scale);
         for (constraint, templates) in &self.list {
             let quantity = &model.imposed_constraints()[*constraint];
             let functional = &quantity.functional;
-            let (values, work) = work.split_at_mut(functional.outputs);
-            let (sizes, work) = work.split_at_mut(functional.outputs);
+            let (values, work) = work.split_at_mut(functional.outputs * lanes);
+            let (sizes, work) = work.split_at_mut(functional.outputs * lanes);
             values.fill(0.0);
             sizes.fill(0.0);
             for (term, template) in functional.terms.iter().zip(templates) {
                 for row in term.table.each() {
                     let both =
                         template.row_beside(term, row, model.t0, (x, scale), parameters, work);
-                    let (value, size) = both.split_at(term.roots.len());
-                    let outputs = term.outputs(row);
-                    values[outputs.clone()].iter_mut().zip(value).for_each(|(sum, v)| *sum += v);
-                    sizes[outputs].iter_mut().zip(size).for_each(|(sum, v)| *sum += v);
+                    let (value, size) = both.split_at(term.roots.len() * lanes);
+                    let first = term.outputs(row).start * lanes;
+                    values[first..].iter_mut().zip(value).for_each(|(sum, v)| *sum += v);
+                    sizes[first..].iter_mut().zip(size).for_each(|(sum, v)| *sum += v);
                 }
+            }
+            if !values.iter().zip(&*sizes).any(|(&value, &size)| is_missed(value, size)) {
+                continue;
             }
             let width = quantity.shape.len();
             let entries = |member: usize| member * width..(member + 1) * width;
-            let missed = |member: &usize| entries(*member).any(|k| is_missed(values[k], sizes[k]));
-            let residual =
-                |member: usize| values[entries(member)].iter().map(|v| v * v).sum::<f64>().sqrt();
-            // The total order puts NaN last.
-            let missed = (0..quantity.members).filter(missed);
-            let Some(worst) = missed.max_by(|&a, &b| residual(a).total_cmp(&residual(b))) else {
-                continue;
-            };
-            let output = entries(worst)
-                .max_by(|&a, &b| values[a].abs().total_cmp(&values[b].abs()))
-                .unwrap_or(worst * width);
-            found(Miss {
-                constraint: *constraint,
-                member: quantity.member_name(worst),
-                residual: match &values[entries(worst)] {
-                    [difference] => Residual::Difference(*difference),
-                    _ => Residual::Norm(residual(worst)),
-                },
-                reads: functional.reads(output),
-            });
+            for lane in 0..lanes {
+                let value = |k: usize| values[k * lanes + lane];
+                let missed = |member: &usize| {
+                    entries(*member).any(|k| is_missed(value(k), sizes[k * lanes + lane]))
+                };
+                let residual =
+                    |member| entries(member).map(|k| value(k) * value(k)).sum::<f64>().sqrt();
+                // The total order puts NaN last.
+                let missed = (0..quantity.members).filter(missed);
+                let worst = missed.max_by(|&a, &b| residual(a).total_cmp(&residual(b)));
+                let Some(worst) = worst else { continue };
+                let output = entries(worst)
+                    .max_by(|&a, &b| value(a).abs().total_cmp(&value(b).abs()))
+                    .unwrap_or(worst * width);
+                found(Miss {
+                    constraint: *constraint,
+                    member: quantity.member_name(worst),
+                    residual: match width {
+                        1 => Residual::Difference(value(worst)),
+                        _ => Residual::Norm(residual(worst)),
+                    },
+                    reads: functional.reads(output),
+                });
+            }
         }
     }
 }
@@ -214,6 +236,7 @@ pub struct HiddenConstraints {
     /// Kernel over (x, the parameters that vary): the values of the rows, then their gradients.
     kernel: Box<dyn Kernel>,
     bound: Aligned,
+    tape: Arc<Tape>,
     varying: Vec<usize>,
 }
 
@@ -248,8 +271,7 @@ impl HiddenConstraints {
             other => g.input(other),
         });
         let tape = Tape::new(&graph, &nodes, n + varying.len(), model.parameter_values.len());
-        let kernel =
-            backend.compile(&tape, 1).unwrap_or_else(|_| Box::new(Interpreter.program(&tape)));
+        let kernel = backend.compile_any(&tape, 1);
         HiddenConstraints {
             list: field.groups.iter().filter_map(of_group).collect(),
             scales: scales.clone(),
@@ -267,17 +289,39 @@ impl HiddenConstraints {
             },
             bound: kernel.bind(&model.parameter_values),
             kernel,
+            tape: Arc::new(tape),
             varying,
+        }
+    }
+
+    /// These constraints of `model` for so many states side by side.
+    pub fn in_lanes(
+        &self,
+        model: &Model,
+        backend: &dyn Backend,
+        lanes: usize,
+    ) -> HiddenConstraints {
+        let kernel = backend.compile_any(&self.tape, lanes);
+        HiddenConstraints {
+            list: self.list.clone(),
+            scales: self.scales.clone(),
+            columns: self.columns.clone(),
+            formula: self.formula,
+            bound: kernel.bind(&model.parameter_values),
+            kernel,
+            tape: Arc::clone(&self.tape),
+            varying: self.varying.clone(),
         }
     }
 
     /// Scratch needed by [`HiddenConstraints::misses`], in numbers, for states of `model`.
     pub fn work_len(&self, model: &Model) -> usize {
-        2 * model.dimension() + self.varying.len() + self.kernel.outputs() + self.kernel.work_len()
+        let numbers = 2 * model.dimension() + self.varying.len() + self.kernel.outputs() + 1;
+        numbers * self.kernel.lanes() + self.kernel.work_len()
     }
 
-    /// Calls `found` with every hidden constraint that x does not meet, or that is not a number
-    /// there. Nothing is allocated if all are met.
+    /// Calls `found` with every hidden constraint that x does not meet in a lane, or that is not a
+    /// number there. Nothing is allocated if all are met.
     pub fn misses(
         &self,
         model: &Model,
@@ -286,27 +330,45 @@ impl HiddenConstraints {
         work: &mut [f64],
         found: &mut dyn FnMut(Miss),
     ) {
+        let lanes = self.kernel.lanes();
         let (scale, work) = work.split_at_mut(x.len());
-        self.scales.put(x, scale);
-        let (inputs, work) = work.split_at_mut(x.len() + self.varying.len());
+        self.scales.put(x, lanes, scale);
+        let (times, work) = work.split_at_mut(lanes);
+        times.fill(model.t0);
+        let (inputs, work) = work.split_at_mut(x.len() + self.varying.len() * lanes);
         inputs[..x.len()].copy_from_slice(x);
-        for (input, &k) in inputs[x.len()..].iter_mut().zip(&self.varying) {
-            *input = parameters[k];
+        for (input, &k) in inputs[x.len()..].chunks_exact_mut(lanes).zip(&self.varying) {
+            input.copy_from_slice(&parameters[k * lanes..][..lanes]);
         }
-        let (out, work) = work.split_at_mut(self.kernel.outputs());
-        self.kernel.run(&self.bound, &[model.t0], inputs, out, work);
-        let (values, mut entries) = out.split_at_mut(self.columns.len());
+        let (out, work) = work.split_at_mut(self.kernel.outputs() * lanes);
+        self.kernel.run(&self.bound, times, inputs, out, work);
+        let (values, mut entries) = out.split_at_mut(self.columns.len() * lanes);
         // A row that is small relative to Σ |∂h/∂x_i| times the size of x_i, the terms that should
         // cancel, counts as 0.
-        for (value, columns) in values.iter_mut().zip(&self.columns) {
-            let (row, rest) = entries.split_at_mut(columns.len());
+        let mut met = true;
+        for (values, columns) in values.chunks_exact_mut(lanes).zip(&self.columns) {
+            let (row, rest) = entries.split_at_mut(columns.len() * lanes);
             entries = rest;
-            let size: f64 =
-                row.iter().zip(columns).map(|(d, &i)| d.abs() * scale[i as usize]).sum();
-            if !is_missed(*value, size) {
-                *value = 0.0;
+            for (lane, value) in values.iter_mut().enumerate() {
+                let of_lane = row.iter().skip(lane).step_by(lanes).zip(columns);
+                let size: f64 =
+                    of_lane.map(|(d, &i)| d.abs() * scale[i as usize * lanes + lane]).sum();
+                match is_missed(*value, size) {
+                    true => met = false,
+                    false => *value = 0.0,
+                }
             }
         }
+        if met {
+            return;
+        }
+        for lane in 0..lanes {
+            self.report(model, |row| values[row * lanes + lane], found);
+        }
+    }
+
+    /// Calls `found` with every hidden constraint that has a row whose value is not 0.
+    fn report(&self, model: &Model, value: impl Fn(usize) -> f64, found: &mut dyn FnMut(Miss)) {
         for (constraint, order, members) in &self.list {
             let rows = || {
                 members
@@ -315,14 +377,14 @@ impl HiddenConstraints {
                     .flat_map(|(m, rows)| rows.iter().map(move |&row| (m, row)))
             };
             // The first of the largest; the total order puts NaN last.
-            let worst = rows().rev().max_by(|a, b| values[a.1].abs().total_cmp(&values[b.1].abs()));
-            let Some((member, row)) = worst.filter(|&(_, row)| values[row] != 0.0) else {
+            let worst = rows().rev().max_by(|a, b| value(a.1).abs().total_cmp(&value(b.1).abs()));
+            let Some((member, row)) = worst.filter(|&(_, row)| value(row) != 0.0) else {
                 continue;
             };
             found(Miss {
                 constraint: *constraint,
                 member: model.imposed_constraints()[*constraint].member_name(member),
-                residual: Residual::Hidden(*order, self.formula, values[row]),
+                residual: Residual::Hidden(*order, self.formula, value(row)),
                 reads: self.columns[row].clone(),
             });
         }

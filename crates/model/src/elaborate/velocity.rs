@@ -7,6 +7,7 @@ use crate::graph::interpret::{Backend, Interpreter};
 use crate::graph::{Expression, Graph, Input, Node};
 use crate::syntax::diagnostic::Diagnostic;
 use crate::syntax::span::Span;
+use holonome_arithmetic::lanes::gather;
 use rustc_hash::FxHashMap;
 
 /// Largest number of momenta that the mass matrix may couple to each other: each block is solved as
@@ -23,45 +24,45 @@ pub enum Momenta {
 
 impl Momenta {
     /// Compiles the derivatives of H of `model` for these velocities, or the momenta of its
-    /// Lagrangian.
+    /// Lagrangian, for so many states side by side.
     ///
     /// # Errors
     /// If H_pp depends on momenta or on time, or couples too many momenta to each other.
     pub fn new(
         model: &Model,
         velocities: &[Velocity],
-        backend: &dyn Backend,
+        (backend, lanes): (&dyn Backend, usize),
     ) -> Result<Momenta, Diagnostic> {
         Ok(match &model.lagrangian {
-            Some(moving) => Momenta::Derived(moving.momenta.templates(backend)),
-            None => Momenta::Solved(SolvedMomenta::new(model, velocities, backend)?),
+            Some(moving) => Momenta::Derived(moving.momenta.templates_in_lanes(backend, lanes)),
+            None => Momenta::Solved(SolvedMomenta::new(model, velocities, (backend, lanes))?),
         })
     }
 
-    /// Scratch needed by [`Momenta::put`], in numbers, for a state of this length.
-    pub fn work_len(&self, dimension: usize) -> usize {
+    /// Scratch needed by [`Momenta::put`], in numbers, for states of this length in so many lanes.
+    pub fn work_len(&self, dimension: usize, lanes: usize) -> usize {
         match self {
-            Momenta::Solved(solved) => solved.work_len(dimension),
-            Momenta::Derived(templates) => dimension + work_len(templates),
+            Momenta::Solved(solved) => solved.work_len(dimension, lanes),
+            Momenta::Derived(templates) => dimension * lanes + work_len(templates),
         }
     }
 
-    /// Replaces the velocities that stand in place of momenta by these momenta.
+    /// Replaces the velocities that stand in place of momenta by these momenta, in every lane.
     ///
     /// # Errors
-    /// A message, if H_pp is singular.
+    /// A message, if H_pp is singular in one of them.
     pub fn put(
         &self,
         model: &Model,
-        parameters: &[f64],
+        (parameters, lanes): (&[f64], usize),
         x: &mut [f64],
         work: &mut [f64],
     ) -> Result<(), &'static str> {
         match (self, &model.lagrangian) {
-            (Momenta::Solved(solved), _) => solved.put(model, parameters, x, work)?,
+            (Momenta::Solved(solved), _) => solved.put(model, (parameters, lanes), x, work)?,
             (Momenta::Derived(_), None) => {}
             (Momenta::Derived(templates), Some(moving)) => {
-                let n = moving.momenta.outputs;
+                let n = moving.momenta.outputs * lanes;
                 let (p, work) = work.split_at_mut(n);
                 moving.momenta.run(templates, model.t0, x, parameters, p, work);
                 x[n..2 * n].copy_from_slice(p);
@@ -211,7 +212,7 @@ impl SolvedMomenta {
     fn new(
         model: &Model,
         velocities: &[Velocity],
-        backend: &dyn Backend,
+        in_lanes: (&dyn Backend, usize),
     ) -> Result<SolvedMomenta, Diagnostic> {
         let mut components: Vec<usize> = velocities.iter().flat_map(Velocity::range).collect();
         components.sort_unstable();
@@ -234,7 +235,7 @@ impl SolvedMomenta {
                 Diagnostic::error(message, span(component), label).help(REMEDY)
             })?;
             let TermDerivatives { graph, roots, .. } = formulas;
-            let template = Template::new(&graph, &roots, term.slots.len(), backend);
+            let template = Template::in_lanes(&graph, &roots, term.slots.len(), in_lanes);
             compiled.push(CompiledTerm { term: number, template, places });
         }
         let blocks = blocks(components.len(), &pattern);
@@ -248,11 +249,13 @@ impl SolvedMomenta {
         Ok(SolvedMomenta { components, terms: compiled, entries: pattern.len(), blocks, largest })
     }
 
-    /// Scratch needed by [`SolvedMomenta::put`], in numbers, for a state of this length.
-    fn work_len(&self, dimension: usize) -> usize {
+    /// Scratch needed by [`SolvedMomenta::put`], in numbers, for states of this length in so many
+    /// lanes.
+    fn work_len(&self, dimension: usize, lanes: usize) -> usize {
         let template = self.terms.iter().map(|t| t.template.work_len()).max().unwrap_or(0);
         let len = self.components.len();
-        dimension + 2 * len + self.entries + (self.largest * (self.largest + 2)).max(template)
+        let solving = 2 * len + self.entries + self.largest * (self.largest + 2);
+        (dimension + len + self.entries) * lanes + solving.max(template)
     }
 
     /// Replaces the velocities that stand in place of momenta by these momenta.
@@ -262,35 +265,41 @@ impl SolvedMomenta {
     fn put(
         &self,
         model: &Model,
-        parameters: &[f64],
+        (parameters, lanes): (&[f64], usize),
         x: &mut [f64],
         work: &mut [f64],
     ) -> Result<(), &'static str> {
         let Dynamics::Hamiltonian(h, _) = &model.dynamics else { return Ok(()) };
         let (at_zero, work) = work.split_at_mut(x.len());
         at_zero.copy_from_slice(x);
-        self.components.iter().for_each(|&k| at_zero[k] = 0.0);
-        let (p, work) = work.split_at_mut(self.components.len());
-        let (sums, work) = work.split_at_mut(self.components.len() + self.entries);
+        self.components.iter().for_each(|&k| at_zero[k * lanes..][..lanes].fill(0.0));
+        let len = self.components.len() + self.entries;
+        let (sums, work) = work.split_at_mut(len * lanes);
         sums.fill(0.0);
         for derivatives in &self.terms {
             let term = &h.terms[derivatives.term];
             let mut places = derivatives.places.iter();
             for row in term.table.each() {
                 let values = derivatives.template.row(term, row, 0.0, at_zero, parameters, work);
-                for (value, &place) in values.iter().zip(&mut places) {
+                for (value, &place) in values.chunks_exact(lanes).zip(&mut places) {
                     if place != NOWHERE {
-                        sums[place as usize] += value;
+                        let sum = &mut sums[place as usize * lanes..][..lanes];
+                        sum.iter_mut().zip(value).for_each(|(sum, value)| *sum += value);
                     }
                 }
             }
         }
-        let (at_zero, matrix) = sums.split_at(self.components.len());
-        for ((p, &k), z) in p.iter_mut().zip(&self.components).zip(at_zero) {
-            *p = x[k] - z;
+        let (p, work) = work.split_at_mut(self.components.len());
+        let (one, work) = work.split_at_mut(len);
+        for lane in 0..lanes {
+            gather(sums, lanes, lane, one);
+            let (at_zero, matrix) = one.split_at(self.components.len());
+            for ((p, &k), z) in p.iter_mut().zip(&self.components).zip(at_zero) {
+                *p = x[k * lanes + lane] - z;
+            }
+            self.blocks.iter().try_for_each(|block| block.solve(matrix, p, work))?;
+            self.components.iter().zip(&*p).for_each(|(&k, p)| x[k * lanes + lane] = *p);
         }
-        self.blocks.iter().try_for_each(|block| block.solve(matrix, p, work))?;
-        self.components.iter().zip(p).for_each(|(&k, p)| x[k] = *p);
         Ok(())
     }
 }
@@ -301,10 +310,10 @@ impl SolvedMomenta {
 /// If the velocities do not determine them.
 pub(super) fn start_moving(model: &mut Model, velocities: &[Velocity]) -> Result<(), Diagnostic> {
     let Some(first) = velocities.first() else { return Ok(()) };
-    let momenta = Momenta::new(model, velocities, &Interpreter)?;
+    let momenta = Momenta::new(model, velocities, (&Interpreter, 1))?;
     let mut x = std::mem::take(&mut model.initial);
-    let mut work = vec![0.0; momenta.work_len(x.len())];
-    let result = momenta.put(model, &model.parameter_values, &mut x, &mut work);
+    let mut work = vec![0.0; momenta.work_len(x.len(), 1)];
+    let result = momenta.put(model, (&model.parameter_values, 1), &mut x, &mut work);
     model.initial = x;
     result.map_err(|reason| undetermined(first.span, reason))
 }

@@ -399,6 +399,15 @@ pub trait RowLoop: Send + Sync {
     fn run(&self, first: usize, bound: &[f64], table: &[f64], arrays: RowArrays, work: &mut [f64]);
 }
 
+impl dyn Backend + '_ {
+    /// Compile `tape` for this many lanes, or interpret it if this backend refuses.
+    pub fn compile_any(&self, tape: &Tape, lanes: usize) -> Box<dyn Kernel> {
+        let compiled = self.compile(tape, lanes);
+        // A tape may be too long for machine code; the interpreter takes any length.
+        compiled.unwrap_or_else(|_| Box::new(Program::new(tape, lanes)))
+    }
+}
+
 /// Reason why a backend cannot be used here.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{reason}")]
@@ -520,9 +529,18 @@ pub struct Prologue {
     bound: Vec<Register>,
     /// Instructions that read a parameter, with its number.
     parameters: Vec<(usize, usize)>,
-    /// For every instruction a bit for each of `parameters` that it depends on; the last ones share
-    /// one bit.
-    depends: Vec<u64>,
+    /// Instructions that depend on parameters, in their order.
+    dependent: Vec<Dependent>,
+}
+
+/// Instruction of a prologue that depends on parameters.
+#[derive(Clone, Copy, Debug)]
+struct Dependent {
+    instruction: usize,
+    /// Bit for each of [`Prologue::parameters`] on which it depends; the last ones share one bit.
+    on: u64,
+    /// Place among the bound registers, if the body needs it.
+    bound: Option<usize>,
 }
 
 impl Prologue {
@@ -550,7 +568,13 @@ impl Prologue {
                 }
             });
         }
-        Prologue { instructions, bound, parameters, depends }
+        let dependent = depends.into_iter().enumerate().filter(|(_, on)| *on != 0);
+        let dependent = dependent.map(|(instruction, on)| {
+            let bound = bound.binary_search(&(instruction as Register)).ok();
+            Dependent { instruction, on, bound }
+        });
+        let dependent = dependent.collect();
+        Prologue { instructions, bound, parameters, dependent }
     }
 
     /// Registers whose values [`Prologue::bind`] returns, in order.
@@ -580,22 +604,23 @@ impl Prologue {
         let (bound, values) = bound.split_at_mut(self.bound.len() * lanes);
         let values = &mut values[lane * self.instructions.len()..][..self.instructions.len()];
         let mut changed = 0;
-        for &(i, k) in &self.parameters {
+        for (at, &(i, k)) in self.parameters.iter().enumerate() {
             if values[i].to_bits() != parameters[k].to_bits() {
-                values[i] = parameters[k];
-                changed |= self.depends[i];
+                changed |= 1 << (at + 1).min(63);
             }
         }
         if changed == 0 {
             return;
         }
-        for (i, depends) in self.depends.iter().enumerate() {
-            if depends & changed != 0 {
-                values[i] = self.value(i, parameters, values);
+        for &Dependent { instruction, on, bound: place } in &self.dependent {
+            if on & changed == 0 {
+                continue;
             }
-        }
-        for (k, &register) in self.bound.iter().enumerate() {
-            bound[k * lanes + lane] = values[register as usize];
+            let value = self.value(instruction, parameters, values);
+            values[instruction] = value;
+            if let Some(place) = place {
+                bound[place * lanes + lane] = value;
+            }
         }
     }
 

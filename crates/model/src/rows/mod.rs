@@ -154,6 +154,17 @@ pub struct RowProgram {
 }
 
 impl RowProgram {
+    /// True if an output depends on the state or on time.
+    pub fn moves(&self) -> bool {
+        let reads = |piece: &Piece| {
+            let mut nodes = piece.graph.reachable(&piece.outputs).into_iter();
+            piece.near.is_some()
+                || piece.slots.iter().any(|(_, source)| *source == Source::State)
+                || nodes.any(|node| piece.graph.expression(node) == Expression::Input(Input::Time))
+        };
+        self.layout.is_some() || self.pieces.iter().any(reads)
+    }
+
     /// Values of a functional; `target` maps an output of the functional to one of the program, if
     /// any.
     pub fn values(functional: &Functional, target: &dyn Fn(usize) -> Option<u32>) -> Vec<Piece> {

@@ -75,7 +75,7 @@ pub fn reversed(model: &Model) -> Model {
         drawings: model.drawings.iter().map(drawing).collect(),
         ..model.clone()
     };
-    model.turn_momenta(&mut reversed.initial);
+    model.turn_momenta(&mut reversed.initial, 1);
     reversed
 }
 
@@ -85,17 +85,18 @@ impl Model {
         self.degrees()..2 * self.degrees()
     }
 
-    /// Changes the sign of the momenta in a state.
-    pub fn turn_momenta(&self, x: &mut [f64]) {
+    /// Changes the sign of the momenta in the states of so many lanes.
+    pub fn turn_momenta(&self, x: &mut [f64], lanes: usize) {
+        let momenta = self.momenta();
         // 0 stays 0, without a sign.
-        x[self.momenta()].iter_mut().for_each(|p| *p = 0.0 - *p);
+        x[momenta.start * lanes..momenta.end * lanes].iter_mut().for_each(|p| *p = 0.0 - *p);
     }
 
     /// Turns a state of the model as it was written into one of the model as it is run, or back:
     /// the momenta change their sign if time is reversed.
     pub fn turn(&self, x: &mut [f64]) {
         if self.reversed {
-            self.turn_momenta(x);
+            self.turn_momenta(x, 1);
         }
     }
 
