@@ -57,41 +57,47 @@ fn block_key(blocks: &Blocks, block: usize) -> String {
     index.iter().fold("c".to_string(), |key, place| format!("{key}.{place}"))
 }
 
-/// Name of the file of a block in an array, with the bytes of its rows, one after the other, in
-/// `rows`.
+/// Name of the file of a block in an array. `bytes` become those of its rows, which stand one after
+/// the other in `rows`.
 pub(super) fn block_file(
     series: &Series,
     blocks: &Blocks,
     block: u64,
     rows: &[f64],
-) -> (String, Vec<u8>) {
+    bytes: &mut Vec<u8>,
+) -> String {
     let mut name = block_key(blocks, block as usize);
     name.push_str(&".0".repeat(series.grid.lengths.len()));
-    (name, sealed(rows.iter().map(|&number| stored(number)), f64::NAN.to_le_bytes(), &series.grid))
+    let numbers = rows.iter().map(|&number| stored(number));
+    seal(numbers, f64::NAN.to_le_bytes(), &series.grid, bytes);
+    name
 }
 
-/// Name of the file of a block in the array of the trajectories' numbers, with its bytes.
-pub(super) fn block_of_numbers(blocks: &Blocks, block: u64, first: u64) -> (String, Vec<u8>) {
+/// Name of the file of a block in the array of the trajectories' numbers, whose bytes `bytes` become.
+pub(super) fn block_of_numbers(
+    blocks: &Blocks,
+    block: u64,
+    first: u64,
+    bytes: &mut Vec<u8>,
+) -> String {
     let numbers = blocks.range(block).map(|k| ((first + k) as i64).to_le_bytes());
-    let bytes = sealed(numbers, [0; NUMBER_BYTES], &Grid::in_blocks(blocks, Vec::new()));
-    (block_key(blocks, block as usize), bytes)
+    seal(numbers, [0; NUMBER_BYTES], &Grid::in_blocks(blocks, Vec::new()), bytes);
+    block_key(blocks, block as usize)
 }
 
-/// Bytes of a chunk of numbers and its checksum; the rest of the chunk is filled.
-fn sealed(
+/// Put a chunk of numbers and its checksum into `bytes`; the rest of the chunk is filled.
+fn seal(
     numbers: impl Iterator<Item = [u8; NUMBER_BYTES]>,
     fill: [u8; NUMBER_BYTES],
     grid: &Grid,
-) -> Vec<u8> {
+    bytes: &mut Vec<u8>,
+) {
     let content = grid.chunk_bytes();
-    let mut bytes = Vec::with_capacity(content + checksum::LEN);
-    numbers.for_each(|number| bytes.extend_from_slice(&number));
-    while bytes.len() < content {
-        bytes.extend_from_slice(&fill);
-    }
     bytes.resize(content + checksum::LEN, 0);
-    checksum::seal(&mut bytes);
-    bytes
+    let mut places = bytes[..content].chunks_exact_mut(NUMBER_BYTES);
+    numbers.zip(&mut places).for_each(|(number, place)| place.copy_from_slice(&number));
+    places.for_each(|place| place.copy_from_slice(&fill));
+    checksum::seal(bytes);
 }
 
 /// Number of the chunk with a file name; `None` if it is not a chunk's.

@@ -194,14 +194,15 @@ impl EnsembleStore {
     }
 
     /// Write a block: the rows of its trajectories in every array, one after the other, and sums
-    /// over them.
+    /// over them. `bytes` is scratch.
     pub(crate) fn write(
         &self,
         block: u64,
         rows: &[Vec<f64>],
         sums: &impl Serialize,
+        bytes: &mut Vec<u8>,
     ) -> Result<(), StoreError> {
-        let written = self.write_files(block, rows, sums);
+        let written = self.write_files(block, rows, sums, bytes);
         match written {
             // Another process that computed the same block may have cleared up after it.
             Err(_) if self.is_done(block) => Ok(()),
@@ -214,17 +215,18 @@ impl EnsembleStore {
         block: u64,
         rows: &[Vec<f64>],
         sums: &impl Serialize,
+        bytes: &mut Vec<u8>,
     ) -> Result<(), StoreError> {
         for (series, rows) in self.schema.arrays.iter().zip(rows) {
             if series.grid.row() > 0 {
-                let (name, bytes) = chunks::block_file(series, &self.blocks, block, rows);
-                self.replace(&self.path.join(&series.stored), &name, &bytes)?;
+                let name = chunks::block_file(series, &self.blocks, block, rows, bytes);
+                self.replace(&self.path.join(&series.stored), &name, bytes)?;
             }
         }
         if self.trajectories.grid.is_empty() && !self.schema.arrays.is_empty() {
             let first = self.trajectories.first;
-            let (name, bytes) = chunks::block_of_numbers(&self.blocks, block, first);
-            self.replace(&self.path.join(&self.trajectories.stored), &name, &bytes)?;
+            let name = chunks::block_of_numbers(&self.blocks, block, first, bytes);
+            self.replace(&self.path.join(&self.trajectories.stored), &name, bytes)?;
         }
         let mut packed = rmp_serde::to_vec_named(sums).expect("sums are numbers");
         packed.extend_from_slice(&checksum::of(&packed));

@@ -33,10 +33,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::ops::Range;
 
-/// Result of a batch of trajectories.
+/// Result of a batch of trajectories, beside its rows.
 pub(super) struct BatchResult {
-    /// For every stored array, a row per trajectory.
-    pub rows: Vec<Vec<f64>>,
     /// Largest deviations of every group of invariants: at the end, and at any time.
     pub drift: Vec<(f64, f64)>,
     /// Relative deviations: over the scale of the group's terms.
@@ -139,6 +137,8 @@ struct Collector<'a> {
     sweep: &'a Sweep,
     simulation: &'a Simulation,
     range: Range<u64>,
+    /// For every stored array, a row per trajectory.
+    rows: Vec<&'a mut [f64]>,
     batch: BatchResult,
     /// Parameters of every trajectory of the batch, for its recorded quantities.
     parameters: Vec<f64>,
@@ -154,18 +154,18 @@ struct Collector<'a> {
 }
 
 impl<'a> Collector<'a> {
-    fn new(sweep: &'a Sweep, range: Range<u64>) -> Collector<'a> {
+    fn new(sweep: &'a Sweep, range: Range<u64>, mut rows: Vec<&'a mut [f64]>) -> Collector<'a> {
         let simulation = &sweep.simulation;
         let count = (range.end - range.start) as usize;
-        let rows = sweep.widths().into_iter().map(|width| vec![f64::NAN; width * count]).collect();
+        rows.iter_mut().for_each(|rows| rows.fill(f64::NAN));
         let base = &simulation.problem.model.parameter_values;
         let recorded = simulation.recorded.kernel.rebound(base);
         let multipliers = simulation.recorded_multipliers();
         Collector {
             sweep,
             simulation,
+            rows,
             batch: BatchResult {
-                rows,
                 drift: vec![(0.0, 0.0); simulation.groups.len()],
                 relative: vec![(0.0, 0.0); simulation.groups.len()],
                 losses: vec![(0.0, 0.0); simulation.groups.len()],
@@ -247,7 +247,7 @@ impl<'a> Collector<'a> {
         let x = complete(self.multipliers.as_ref(), t, x, width, &mut self.extended);
         self.recorded.run(t, x, &mut self.values, &mut self.work);
         let samples = plan.sample_count();
-        for (array, rows) in self.simulation.recorded.arrays.iter().zip(&mut self.batch.rows) {
+        for (array, rows) in self.simulation.recorded.arrays.iter().zip(&mut self.rows) {
             let source = if array.place == Place::State { x } else { &self.values };
             let place = (number * samples + sample) * array.len;
             rows[place..place + array.len]
@@ -258,7 +258,7 @@ impl<'a> Collector<'a> {
     /// Remove the samples of a trajectory: it may end earlier.
     fn forget(&mut self, number: usize) {
         let samples = self.simulation.plan.sample_count();
-        for (array, rows) in self.simulation.recorded.arrays.iter().zip(&mut self.batch.rows) {
+        for (array, rows) in self.simulation.recorded.arrays.iter().zip(&mut self.rows) {
             let width = samples * array.len;
             rows[number * width..(number + 1) * width].fill(f64::NAN);
         }
@@ -267,7 +267,7 @@ impl<'a> Collector<'a> {
     /// Write the single values of a trajectory.
     fn end(&mut self, number: usize, outcome: Outcome) {
         let recorded = self.simulation.recorded.arrays.len();
-        let mut once = self.batch.rows[recorded..].iter_mut();
+        let mut once = self.rows[recorded..].iter_mut();
         let len = self.simulation.problem.model.parameter_values.len();
         let parameters = &self.parameters[number * len..(number + 1) * len];
         for slots in &self.sweep.stored {
@@ -343,16 +343,17 @@ impl<'a> Collector<'a> {
     }
 }
 
-/// Compute the trajectories of `range`.
+/// Compute the trajectories of `range` into `rows`: for every stored array, a row per trajectory.
 ///
 /// # Errors
 /// If one of them cannot start.
-pub(super) fn compute(
-    sweep: &Sweep,
+pub(super) fn compute<'a>(
+    sweep: &'a Sweep,
     lanes: Option<&SweepLanes>,
     range: Range<u64>,
+    rows: Vec<&'a mut [f64]>,
 ) -> Result<BatchResult, StartError> {
-    let mut collector = Collector::new(sweep, range);
+    let mut collector = Collector::new(sweep, range, rows);
     match lanes {
         Some(lanes) => match &lanes.steps {
             LaneSteps::RungeKutta(steps) => in_lanes(sweep, &**steps, lanes, &mut collector)?,
@@ -1051,7 +1052,7 @@ impl<L: LaneSystem> Trajectories<L::Bound> for LaneTrajectories<'_, '_, L> {
         }
         kernel.run((t, x), wanted, values, work);
         let samples = simulation.plan.sample_count();
-        for (array, rows) in simulation.recorded.arrays.iter().zip(&mut self.collector.batch.rows) {
+        for (array, rows) in simulation.recorded.arrays.iter().zip(&mut self.collector.rows) {
             let source = if array.place == Place::State { &*x } else { &*values };
             let source = &source[array.first * lanes..(array.first + array.len) * lanes];
             for of in of {

@@ -50,18 +50,19 @@ pub enum Share {
     Claimed,
 }
 
-/// Rows and sums of a block.
-pub(super) struct BlockResult {
-    /// For every array of a batch, a row per trajectory.
-    pub rows: Vec<Vec<f64>>,
-    pub tally: Tally,
-}
+/// For every stored array, a row per trajectory of a block.
+pub(super) type BlockRows = Vec<Vec<f64>>;
 
-/// A block of which some tasks are computed.
+/// A block of which some tasks are computed, into their parts of its rows.
 struct Building {
     block: u64,
+    /// Tasks that are not begun, and the number of those that are not done.
+    queue: VecDeque<Range<u64>>,
     tasks: usize,
-    result: BlockResult,
+    /// Number of trajectories of tasks that are begun.
+    begun: usize,
+    rows: BlockRows,
+    tally: Tally,
 }
 
 /// Number of trajectories of a task, of `count` trajectories in so many tasks at a time: vectors of
@@ -76,8 +77,8 @@ pub(super) fn task_length(count: u64, tasks: u64, least: u64, row: usize) -> u64
 pub(super) struct Steps<'a> {
     /// Next block to compute; `None` if there is none.
     pub next: &'a mut dyn FnMut() -> Result<Option<u64>, Error>,
-    /// Take the result of a block, in the order in which they were begun.
-    pub take: &'a mut dyn FnMut(u64, BlockResult) -> Result<Control, Error>,
+    /// Take the rows of a block and the sums over them, in the order in which they were begun.
+    pub take: &'a mut dyn FnMut(u64, &BlockRows, Tally) -> Result<Control, Error>,
     /// Watch the progress.
     pub watch: &'a mut dyn FnMut(&SweepProgress) -> Control,
 }
@@ -93,48 +94,58 @@ impl Sweep {
     ) -> Result<Control, Error> {
         let Steps { next, take, watch } = steps;
         let lanes = self.lanes();
-        let row: usize = self.widths().iter().sum();
+        let widths = self.widths();
+        let row: usize = widths.iter().sum();
         let least = lanes.map_or(1, SweepLanes::count) as u64;
         let at_once = rayon::current_num_threads() * TASKS_PER_THREAD;
         let task = task_length(self.range.end - self.range.start, at_once as u64, least, row);
-        let (mut queue, mut building) = (VecDeque::new(), VecDeque::<Building>::new());
+        let (mut pending, mut building) = (0, VecDeque::<Building>::new());
+        // Rows of blocks that are taken, for others: new memory would have to be mapped.
+        let mut spare: Vec<BlockRows> = Vec::new();
         loop {
-            while queue.len() < at_once
+            while pending < at_once
                 && let Some(block) = next()?
             {
                 let Range { start, end } = blocks.range(block);
                 let (start, end) = (self.range.start + start, self.range.start + end);
-                let before = queue.len();
                 let cut = (start..end).step_by(task as usize);
-                queue.extend(cut.map(|first| first..end.min(first + task)));
-                building.push_back(Building {
-                    block,
-                    tasks: queue.len() - before,
-                    result: self.empty_block((end - start) as usize),
-                });
+                let queue: VecDeque<Range<u64>> =
+                    cut.map(|first| first..end.min(first + task)).collect();
+                let mut rows = spare.pop().unwrap_or_else(|| vec![Vec::new(); widths.len()]);
+                for (rows, width) in rows.iter_mut().zip(&widths) {
+                    rows.resize(width * (end - start) as usize, f64::NAN);
+                }
+                pending += queue.len();
+                let (tasks, begun, tally) = (queue.len(), 0, self.empty_tally());
+                building.push_back(Building { block, queue, tasks, begun, rows, tally });
             }
-            if queue.is_empty() {
+            if pending == 0 {
                 return Ok(Control::Continue);
             }
-            let tasks: Vec<Range<u64>> = queue.drain(..queue.len().min(at_once)).collect();
+            let mut tasks = Vec::with_capacity(at_once);
+            for building in &mut building {
+                building.begin(&widths, at_once, &mut tasks);
+            }
+            pending -= tasks.len();
             let batches: Vec<(u64, Result<BatchResult, _>)> = tasks
                 .into_par_iter()
-                .map(|range| (range.end - range.start, compute(self, lanes, range)))
+                .map(|(range, rows)| (range.end - range.start, compute(self, lanes, range, rows)))
                 .collect();
             for (count, batch) in batches {
                 let batch = batch.map_err(Error::from)?;
                 progress.done += count;
                 progress.failed += batch.failures.len() as u64;
                 let first = building.front_mut().expect("a task belongs to a block");
-                first.result.append(count, batch);
+                first.tally.add(count, batch);
                 first.tasks -= 1;
                 if first.tasks == 0
-                    && let Some(Building { block, mut result, .. }) = building.pop_front()
+                    && let Some(Building { block, rows, mut tally, .. }) = building.pop_front()
                 {
-                    self.measure(&mut result);
-                    if take(block, result)? == Control::Stop {
+                    self.measure(&rows, &mut tally);
+                    if take(block, &rows, tally)? == Control::Stop {
                         return Ok(Control::Stop);
                     }
+                    spare.push(rows);
                 }
             }
             if watch(&progress) == Control::Stop {
@@ -143,22 +154,17 @@ impl Sweep {
         }
     }
 
-    fn empty_block(&self, trajectories: usize) -> BlockResult {
-        let rows = self.widths().into_iter().map(|width| Vec::with_capacity(width * trajectories));
-        BlockResult { rows: rows.collect(), tally: self.empty_tally() }
-    }
-
     pub(super) fn empty_tally(&self) -> Tally {
         Tally::new(self.simulation.groups.len(), self.measures().count())
     }
 
     /// Add the measures of a block's trajectories to its sums.
-    pub(super) fn measure(&self, block: &mut BlockResult) {
-        let first = block.rows.len() - 2 * self.measures().count();
+    pub(super) fn measure(&self, rows: &BlockRows, tally: &mut Tally) {
+        let first = rows.len() - 2 * self.measures().count();
         for (k, measure) in self.measures().enumerate() {
-            let rows = block.rows[first + 2 * k].chunks_exact(measure.applied.results().max(1));
+            let rows = rows[first + 2 * k].chunks_exact(measure.applied.results().max(1));
             for row in rows.filter(|row| row.iter().all(|number| number.is_finite())) {
-                block.tally.measures[k].push(row);
+                tally.measures[k].push(row);
             }
         }
     }
@@ -236,7 +242,7 @@ impl Sweep {
         let (mut claimed, mut tally) = (BTreeSet::new(), self.empty_tally());
         let watch = std::cell::RefCell::new(watch);
         let claimed_blocks = std::cell::RefCell::new(&mut claimed);
-        let mut written = before;
+        let (mut written, mut bytes) = (before, Vec::new());
         let outcome = self.compute_each(
             store.blocks(),
             progress,
@@ -250,8 +256,8 @@ impl Sweep {
                     }
                     Ok(None)
                 },
-                take: &mut |block, BlockResult { rows, tally: sums }| {
-                    store.write(block, &rows, &sums).map_err(Error::store)?;
+                take: &mut |block, rows, sums| {
+                    store.write(block, rows, &sums, &mut bytes).map_err(Error::store)?;
                     store.release(block);
                     claimed_blocks.borrow_mut().remove(&block);
                     written += sums.done;
@@ -438,12 +444,30 @@ impl Sweep {
     }
 }
 
-impl BlockResult {
-    fn append(&mut self, count: u64, mut batch: BatchResult) {
-        for (all, rows) in self.rows.iter_mut().zip(std::mem::take(&mut batch.rows)) {
-            all.extend(rows);
+impl Building {
+    /// Begin tasks, up to `most` with those of other blocks: trajectories with their parts of the rows,
+    /// which have these `widths`.
+    fn begin<'r>(
+        &'r mut self,
+        widths: &[usize],
+        most: usize,
+        tasks: &mut Vec<(Range<u64>, Vec<&'r mut [f64]>)>,
+    ) {
+        let rows = self.rows.iter_mut().zip(widths);
+        let mut rest: Vec<&mut [f64]> =
+            rows.map(|(rows, width)| &mut rows[self.begun * width..]).collect();
+        while tasks.len() < most
+            && let Some(range) = self.queue.pop_front()
+        {
+            let count = (range.end - range.start) as usize;
+            self.begun += count;
+            let own = rest.iter_mut().zip(widths).map(|(rest, width)| {
+                let (own, behind) = std::mem::take(rest).split_at_mut(count * width);
+                *rest = behind;
+                own
+            });
+            tasks.push((range, own.collect()));
         }
-        self.tally.add(count, batch);
     }
 }
 

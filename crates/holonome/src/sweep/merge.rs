@@ -1,6 +1,6 @@
 //! Merging of the parts of an ensemble into the result of a single run.
 
-use super::blocks::BlockResult;
+use super::blocks::BlockRows;
 use super::tally::Tally;
 use super::{Sweep, SweepSummary};
 use crate::error::Error;
@@ -94,11 +94,10 @@ fn join(
     let names: Vec<String> = sweep.layout().arrays.into_iter().map(|array| array.name).collect();
     let mut rest = parts.iter();
     let (mut readers, mut part) = (Vec::new(), 0..0);
+    let (mut rows, mut bytes): (BlockRows, _) = (vec![Vec::new(); names.len()], Vec::new());
     for block in 0..store.blocks().count() {
-        let mut result = BlockResult {
-            rows: vec![Vec::new(); names.len()],
-            tally: std::mem::replace(&mut all, Tally::new(0, measures)),
-        };
+        let mut tally = std::mem::replace(&mut all, Tally::new(0, measures));
+        rows.iter_mut().for_each(Vec::clear);
         for trajectory in store.blocks().range(block) {
             while trajectory >= part.end
                 && let Some((range, _, run)) = rest.next()
@@ -106,13 +105,13 @@ fn join(
                 let opened = names.iter().map(|name| run.rows(name)).collect::<Result<_, _>>();
                 (readers, part) = (opened.map_err(Error::store)?, range.clone());
             }
-            for (rows, reader) in result.rows.iter_mut().zip(&mut readers) {
+            for (rows, reader) in rows.iter_mut().zip(&mut readers) {
                 let row = reader.row((trajectory - part.start) as usize).map_err(Error::store)?;
                 rows.extend_from_slice(row);
             }
         }
-        sweep.measure(&mut result);
-        store.write(block, &result.rows, &result.tally).map_err(Error::store)?;
+        sweep.measure(&rows, &mut tally);
+        store.write(block, &rows, &tally, &mut bytes).map_err(Error::store)?;
     }
     Ok(sweep.ended(store, wall_seconds)?.expect("all blocks are written"))
 }

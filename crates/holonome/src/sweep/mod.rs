@@ -17,7 +17,7 @@ mod tally;
 mod tests;
 
 pub use blocks::Share;
-use blocks::{BlockResult, Steps, TASK_NUMBERS, TASKS_PER_THREAD};
+use blocks::{Steps, TASK_NUMBERS, TASKS_PER_THREAD};
 use difference::difference;
 use lanes::SweepLanes;
 pub use merge::merge;
@@ -857,8 +857,8 @@ impl Sweep {
         let (mut left, mut tally) = (0..blocks.count(), self.empty_tally());
         let steps = Steps {
             next: &mut || Ok(left.next()),
-            take: &mut |_, BlockResult { rows, tally: sums }| {
-                arrays.append(sums.done as usize, &rows);
+            take: &mut |_, rows, sums| {
+                arrays.append(sums.done as usize, rows);
                 tally.join(sums);
                 Ok(Control::Continue)
             },

@@ -1,6 +1,7 @@
 //! Tests that a trajectory in lanes is bit for bit the same as alone, by every method.
 
 use super::batch::{BatchResult, compute};
+use super::blocks::BlockRows;
 use super::blocks::{TASK_TRAJECTORIES, task_length};
 use super::lanes::SweepLanes;
 use super::*;
@@ -61,25 +62,38 @@ fn sweep(case: &Case, method: &str, samples: u64, until: f64) -> Result<Sweep, E
     Sweep::new(problem, starts, options, all)
 }
 
-fn bits(batch: &BatchResult, of: Range<usize>, all: usize) -> Vec<Vec<u64>> {
+/// Trajectories with their rows, whatever stood there before.
+fn computed(
+    sweep: &Sweep,
+    lanes: Option<&SweepLanes>,
+    range: Range<u64>,
+) -> (BatchResult, BlockRows) {
+    let count = (range.end - range.start) as usize;
+    let mut rows: BlockRows =
+        sweep.widths().into_iter().map(|width| vec![7.0; width * count]).collect();
+    let parts = rows.iter_mut().map(Vec::as_mut_slice).collect();
+    (compute(sweep, lanes, range, parts).unwrap(), rows)
+}
+
+fn bits(rows: &BlockRows, of: Range<usize>, all: usize) -> Vec<Vec<u64>> {
     let part = |rows: &Vec<f64>| {
         let width = rows.len() / all;
         rows[of.start * width..of.end * width].iter().map(|number| number.to_bits()).collect()
     };
-    batch.rows.iter().map(part).collect()
+    rows.iter().map(part).collect()
 }
 
 /// Compare lanes with trajectories that run alone; true if there are lanes.
 fn agree(sweep: &Sweep, what: &str) -> bool {
     let all = TRAJECTORIES as usize;
-    let alone = compute(sweep, None, 0..TRAJECTORIES).unwrap();
+    let (alone, rows_alone) = computed(sweep, None, 0..TRAJECTORIES);
     let mut found = false;
     for count in [1, 4, 16] {
         let Some(lanes) = SweepLanes::new(sweep, count) else { continue };
         found = true;
-        let together = compute(sweep, Some(&lanes), 0..TRAJECTORIES).unwrap();
+        let (together, rows) = computed(sweep, Some(&lanes), 0..TRAJECTORIES);
         for (k, (one, other)) in
-            bits(&alone, 0..all, all).iter().zip(bits(&together, 0..all, all)).enumerate()
+            bits(&rows_alone, 0..all, all).iter().zip(bits(&rows, 0..all, all)).enumerate()
         {
             let width = one.len() / all;
             let differing =
@@ -90,10 +104,10 @@ fn agree(sweep: &Sweep, what: &str) -> bool {
         assert_eq!((alone.steps, &alone.cost), (together.steps, &together.cost), "{what}");
         // Other neighbours, and fewer trajectories than lanes.
         for part in [0..1, 5..8, 30..37] {
-            let few = compute(sweep, Some(&lanes), part.start as u64..part.end as u64).unwrap();
+            let (_, few) = computed(sweep, Some(&lanes), part.start as u64..part.end as u64);
             assert_eq!(
                 bits(&few, 0..part.len(), part.len()),
-                bits(&alone, part.clone(), all),
+                bits(&rows_alone, part.clone(), all),
                 "{what}: {part:?}"
             );
         }
@@ -227,9 +241,9 @@ fn noise_in_lanes() {
     agrees(&rolling, &["nonholonomic-leapfrog", "gni", "dla", "suzuki4(nonholonomic-leapfrog)"]);
     // Every trajectory has its own noise.
     let made = sweep(&constrained, "rattle", 2, 5.0).unwrap();
-    let batch = compute(&made, None, 0..TRAJECTORIES).unwrap();
+    let (_, rows) = computed(&made, None, 0..TRAJECTORIES);
     let ends: std::collections::BTreeSet<u64> =
-        bits(&batch, 0..TRAJECTORIES as usize, TRAJECTORIES as usize)[0]
+        bits(&rows, 0..TRAJECTORIES as usize, TRAJECTORIES as usize)[0]
             .chunks(6)
             .map(|samples| samples[3])
             .collect();
@@ -327,7 +341,7 @@ fn samples_within_adaptive_steps_in_lanes() {
     let ends = Case { text: wall, vary: &[("a", "0.01*i")], penalty: None, step, friction: None };
     let failing = sweep(&ends, "plain:dop853", 50, 5.0).unwrap_or_else(|error| panic!("{error}"));
     assert!(agree(&failing, "a wall"));
-    let alone = compute(&failing, None, 0..TRAJECTORIES).unwrap();
+    let (alone, _) = computed(&failing, None, 0..TRAJECTORIES);
     assert!(!alone.failures.is_empty() && alone.failures.len() < 30, "{:?}", alone.failures);
 }
 
@@ -358,7 +372,7 @@ fn trajectories_that_fail_in_lanes_are_told_of() {
     };
     let failing = sweep(&case, "rattle", 3, 5.0).unwrap_or_else(|error| panic!("{error}"));
     assert!(agree(&failing, "rattle"));
-    let alone = compute(&failing, None, 0..TRAJECTORIES).unwrap();
+    let (alone, _) = computed(&failing, None, 0..TRAJECTORIES);
     assert!(!alone.failures.is_empty() && alone.failures.len() < 30, "{:?}", alone.failures);
 }
 
