@@ -237,6 +237,9 @@ pub trait AdaptiveLaneSteps: LaneSystem {
     /// [`Within`]: crate::controller::slots::Within
     fn within_len(&self) -> usize;
 
+    /// Slots of the state before an attempt from which a sample within it is found, in any order.
+    fn within_reads(&self) -> &[usize];
+
     /// Find treated states within accepted attempts, in the lanes that are wanted. `numbers` has
     /// [`AdaptiveLaneSteps::within_len`] of them in every lane.
     fn within(

@@ -29,6 +29,7 @@ use holonome_integrate::state::Cost;
 use holonome_integrate::tableau::{Dense, LaggedEstimate};
 use holonome_model::graph::aligned::Aligned;
 use holonome_model::graph::interpret::Kernel;
+use holonome_model::graph::tape::Instruction;
 pub use monitor::{LaneMonitor, MonitorBound};
 use std::ops::Range;
 use std::sync::Arc;
@@ -112,11 +113,16 @@ impl Advance {
     }
 }
 
+/// Number of lanes whose weights of dense output are computed together.
+const WEIGHED: usize = 8;
+
 /// Samples within accepted attempts.
 struct SamplesWithin {
     /// [`Ingredients::within`]; of a collocation method [`Ingredients::settled`].
     kernel: Box<dyn Kernel>,
     at: Within,
+    /// Slots that are read.
+    reads: Vec<usize>,
     /// Number of weights of dense output behind these.
     weights: usize,
     dense: Option<&'static Dense>,
@@ -150,7 +156,23 @@ impl SamplesWithin {
                 ingredients.within(settling, of.targets)
             }
         };
+        let reads = match ingredients.scheme {
+            Recorded::Iterated(_) => (0..slots.count()).collect(),
+            _ => {
+                let states = tape.instructions.iter().filter_map(|instruction| match instruction {
+                    Instruction::State(k) => Some(*k as usize).filter(|&k| k < slots.count()),
+                    _ => None,
+                });
+                // And those of the length of the attempt.
+                let mut reads: Vec<usize> =
+                    states.chain([slots.elapsed, slots.h, slots.rejections]).collect();
+                reads.sort_unstable();
+                reads.dedup();
+                reads
+            }
+        };
         Some(SamplesWithin {
+            reads,
             kernel: compile(&tape, lanes),
             at: Within::of(slots),
             weights: ingredients.dense_weights(),
@@ -251,11 +273,14 @@ impl CompiledLanes {
     /// Weights of dense output, behind the numbers of samples in the lanes that are wanted.
     fn weigh(&self, within: &SamplesWithin, wanted: &[bool], numbers: &mut [f64]) {
         let Some(dense) = within.dense else { return };
-        let mut weights = vec![0.0; within.weights];
-        for lane in (0..self.lanes).filter(|&lane| wanted[lane]) {
-            let (h, passed) = self.passed(&within.at, lane, numbers);
-            dense.weights(passed / h, &mut weights);
-            scatter(&weights, self.lanes, lane, &mut numbers[within.at.count() * self.lanes..]);
+        let mut theta = [0.0; WEIGHED];
+        for first in (0..self.lanes).step_by(WEIGHED) {
+            for lane in (first..self.lanes.min(first + WEIGHED)).filter(|&lane| wanted[lane]) {
+                let (h, passed) = self.passed(&within.at, lane, numbers);
+                theta[lane - first] = passed / h;
+            }
+            let weights = &mut numbers[within.at.count() * self.lanes + first..];
+            dense.weights_in_lanes(&theta[..WEIGHED.min(self.lanes - first)], self.lanes, weights);
         }
     }
 
@@ -415,9 +440,10 @@ impl EqualSteps for CompiledLanes {
         if !kept.sizes {
             return;
         }
+        let mut scales = Scales::default();
         for lane in 0..lanes {
             gather(x, lanes, lane, &mut one);
-            let scales = Scales::new(self.vectors(), kept, Vec::new(), &one);
+            scales.restart(self.vectors(), kept, &one);
             scatter(&scales.carried, lanes, lane, carried);
         }
         let Some(lagged) = self.lagged.filter(|_| kept.lagged) else { return };
@@ -549,6 +575,10 @@ impl AdaptiveLaneSteps for CompiledLanes {
 
     fn finish(&self, largest: &mut [f64]) {
         self.monitor.monitoring.finish(largest, 1);
+    }
+
+    fn within_reads(&self) -> &[usize] {
+        self.advance.within.as_ref().map_or(&[], |within| &within.reads)
     }
 
     fn within_len(&self) -> usize {

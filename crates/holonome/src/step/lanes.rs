@@ -133,7 +133,8 @@ impl LaneSystem for ProgramLanes {
     }
 
     fn rebind(&self, bound: &mut ProgramBound, lane: usize, parameters: &[f64], targets: &[f64]) {
-        bound.parameters[lane] = self.all(parameters);
+        let (h, start) = (self.plan.fixed_step().unwrap_or(f64::NAN), self.start(parameters));
+        self.program.put_all_parameters((&self.plan, h), &start, &mut bound.parameters[lane]);
         bound.many.rebind(lane, &bound.parameters[lane]);
         self.monitor.rebind(&mut bound.monitor, lane, parameters, targets);
         self.watch.rebind(&mut bound.watch, lane, parameters);

@@ -325,7 +325,17 @@ fn monitored_property(system: &System<Nodes>, mechanics: &Mechanics) -> Option<M
 impl LoweredProgram<Unrolled> {
     /// Parameters of the model and of the method, F₀, h and t₀.
     pub fn all_parameters(&self, plan: &Plan, h: f64, start: &Start) -> Vec<f64> {
-        [start.parameters, &self.own, start.targets, &[h, plan.t0]].concat()
+        let mut all = Vec::new();
+        self.put_all_parameters((plan, h), start, &mut all);
+        all
+    }
+
+    /// Replace `all` by [`LoweredProgram::all_parameters`].
+    pub fn put_all_parameters(&self, (plan, h): (&Plan, f64), start: &Start, all: &mut Vec<f64>) {
+        all.clear();
+        for part in [start.parameters, &self.own, start.targets, &[h, plan.t0]] {
+            all.extend_from_slice(part);
+        }
     }
 
     /// Let runs of `plan` take their steps in loops, if the step is small enough: one run, or

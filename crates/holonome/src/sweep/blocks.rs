@@ -8,6 +8,7 @@ use crate::error::Error;
 use crate::hold;
 use crate::store::{Blocks, EnsembleStore, Status, Taken};
 use holonome_integrate::observer::Control;
+use holonome_integrate::plan::Stepping;
 use holonome_words::option;
 use rayon::prelude::*;
 use serde_json::Map;
@@ -18,6 +19,10 @@ use std::time::{Duration, Instant};
 /// Maximum number of trajectories of a task: enough for lanes to refill, few enough to spread over
 /// threads.
 pub(super) const TASK_TRAJECTORIES: u64 = 256;
+
+/// Number of steps of a task up to which it may have more trajectories than that: to begin a task
+/// takes as long as some hundred steps in lanes.
+pub(super) const TASK_STEPS: u64 = 1 << 14;
 
 /// Maximum number of values in a task, unless one vector of trajectories has more.
 pub(super) const TASK_NUMBERS: usize = 1 << 21;
@@ -66,10 +71,14 @@ struct Building {
 }
 
 /// Number of trajectories of a task, of `count` trajectories in so many tasks at a time: vectors of
-/// `least` of them, each with a row of so many numbers.
-pub(super) fn task_length(count: u64, tasks: u64, least: u64, row: usize) -> u64 {
+/// `least` of them, each of so many steps and with a row of so many numbers.
+pub(super) fn task_length(
+    (count, tasks): (u64, u64),
+    least: u64,
+    (steps, row): (u64, usize),
+) -> u64 {
     let share = count.div_ceil(tasks).next_multiple_of(least);
-    let most = TASK_TRAJECTORIES.min(share).max(least);
+    let most = TASK_TRAJECTORIES.max(TASK_STEPS / steps.max(1)).min(share).max(least);
     ((TASK_NUMBERS / row.max(1)) as u64).clamp(least, most)
 }
 
@@ -98,7 +107,12 @@ impl Sweep {
         let row: usize = widths.iter().sum();
         let least = lanes.map_or(1, SweepLanes::count) as u64;
         let at_once = rayon::current_num_threads() * TASKS_PER_THREAD;
-        let task = task_length(self.range.end - self.range.start, at_once as u64, least, row);
+        let share = (self.range.end - self.range.start, at_once as u64);
+        // Trajectories of equal steps are as long as planned, others as those before.
+        let (mut taken, mut of) = match &self.simulation.run_plan().stepping {
+            Stepping::Fixed(fixed) => (fixed.steps, 1),
+            Stepping::Adaptive(_) => (TASK_STEPS, 1),
+        };
         let (mut pending, mut building) = (0, VecDeque::<Building>::new());
         // Rows of blocks that are taken, for others: new memory would have to be mapped.
         let mut spare: Vec<BlockRows> = Vec::new();
@@ -106,6 +120,7 @@ impl Sweep {
             while pending < at_once
                 && let Some(block) = next()?
             {
+                let task = task_length(share, least, (taken / of, row));
                 let Range { start, end } = blocks.range(block);
                 let (start, end) = (self.range.start + start, self.range.start + end);
                 let cut = (start..end).step_by(task as usize);
@@ -133,6 +148,7 @@ impl Sweep {
                 .collect();
             for (count, batch) in batches {
                 let batch = batch.map_err(Error::from)?;
+                (taken, of) = (taken + batch.steps, of + count);
                 progress.done += count;
                 progress.failed += batch.failures.len() as u64;
                 let first = building.front_mut().expect("a task belongs to a block");

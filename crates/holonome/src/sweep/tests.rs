@@ -2,7 +2,7 @@
 
 use super::batch::{BatchResult, compute};
 use super::blocks::BlockRows;
-use super::blocks::{TASK_TRAJECTORIES, task_length};
+use super::blocks::{TASK_STEPS, TASK_TRAJECTORIES, task_length};
 use super::lanes::SweepLanes;
 use super::*;
 use crate::options::{StepSize, Thermostat};
@@ -439,10 +439,12 @@ fn steps_that_are_too_long_for_lanes_are_templated() {
 #[test]
 fn few_trajectories_are_shared_among_threads() {
     // 32 tasks, of one trajectory by itself or of a vector of 16 of them.
-    assert_eq!(task_length(100, 32, 1, 10), 4);
-    assert_eq!(task_length(100, 32, 16, 10), 16);
-    // Many of them make long tasks, large ones short tasks.
-    assert_eq!(task_length(1 << 20, 32, 16, 10), TASK_TRAJECTORIES);
-    assert_eq!(task_length(1 << 20, 32, 16, TASK_NUMBERS), 16);
-    assert_eq!(task_length(1, 32, 1, TASK_NUMBERS * 2), 1);
+    let of = |count, least, row| task_length((count, 32), least, (TASK_STEPS, row));
+    assert_eq!(of(100, 1, 10), 4);
+    assert_eq!(of(100, 16, 10), 16);
+    // Many of them make long tasks, those of few steps longer ones, large ones short tasks.
+    assert_eq!(of(1 << 20, 16, 10), TASK_TRAJECTORIES);
+    assert_eq!(task_length((1 << 20, 32), 16, (8, 10)), TASK_STEPS / 8);
+    assert_eq!(of(1 << 20, 16, TASK_NUMBERS), 16);
+    assert_eq!(of(1, 1, TASK_NUMBERS * 2), 1);
 }

@@ -538,6 +538,7 @@ impl<'a, S: AdaptiveLaneSteps + ?Sized> Race<'a, S> {
         wanted.fill(false);
         found.missed.fill(false);
         found.evaluations.fill(0.0);
+        let reads = self.steps.within_reads();
         let copy =
             |to: &mut [f64], first: usize, from: &[f64], range: Range<usize>, lane: usize| {
                 for (k, slot) in range.enumerate() {
@@ -547,7 +548,8 @@ impl<'a, S: AdaptiveLaneSteps + ?Sized> Race<'a, S> {
         for (lane, Lane { due, .. }) in self.lanes.iter().enumerate() {
             let Some(due) = due.get(round).filter(|due| !due.at_end) else { continue };
             wanted[lane] = true;
-            copy(numbers, 0, &self.kept[due.attempt], 0..slots.count(), lane);
+            let before = &self.kept[due.attempt];
+            reads.iter().map(|slot| slot * lanes + lane).for_each(|at| numbers[at] = before[at]);
             copy(numbers, at.x1.start, &self.kept[due.attempt + 1], slots.x.clone(), lane);
             copy(
                 numbers,

@@ -65,6 +65,7 @@ struct March<'a, S: EqualSteps + ?Sized> {
     one_carried: Vec<f64>,
     /// Samples: states with their multipliers.
     samples: Vec<f64>,
+    of: Vec<LaneSample>,
     who: Vec<(usize, usize)>,
     largest: Vec<f64>,
     deviations: Vec<f64>,
@@ -109,6 +110,7 @@ impl<'a, S: EqualSteps + ?Sized> March<'a, S> {
             costs: vec![Cost::default(); lanes],
             one_carried: vec![0.0; carried],
             samples: Vec::new(),
+            of: Vec::with_capacity(lanes),
             who: Vec::with_capacity(lanes),
             largest: zeros(groups),
             deviations: zeros(groups),
@@ -548,12 +550,13 @@ impl<'a, S: EqualSteps + ?Sized> March<'a, S> {
     ) {
         let lanes = self.steps.lanes();
         let lanes_of = self.number.iter().enumerate();
-        let of: Vec<LaneSample> = lanes_of
-            .filter_map(|(lane, number)| Some(LaneSample { lane, trajectory: (*number)?, sample }))
-            .collect();
+        self.of.clear();
+        self.of.extend(lanes_of.filter_map(|(lane, number)| {
+            Some(LaneSample { lane, trajectory: (*number)?, sample })
+        }));
         let multipliers = self.steps.multiplier_count();
         if multipliers == 0 || !trajectories.wants_multipliers() {
-            return trajectories.samples(&of, &self.x);
+            return trajectories.samples(&self.of, &self.x);
         }
         self.samples.clear();
         self.samples.extend_from_slice(&self.x);
@@ -562,7 +565,7 @@ impl<'a, S: EqualSteps + ?Sized> March<'a, S> {
         let wanted: Vec<bool> = self.number.iter().map(Option::is_some).collect();
         let step = (self.fixed, self.plan.t0, step);
         self.steps.multipliers(bound, step, (x, &self.carried), &wanted, lambda, &mut self.work);
-        trajectories.samples(&of, &self.samples);
+        trajectories.samples(&self.of, &self.samples);
     }
 
     /// Follow the constraints of the trajectories to their states after `step` steps.

@@ -122,6 +122,15 @@ fn dense_output_joins_smoothly() {
             dense.weights(theta, &mut weights);
             weights
         };
+        for lanes in [1, 3, 8] {
+            let theta: Vec<f64> = (0..lanes).map(|k| (k as f64 + 0.3) / lanes as f64).collect();
+            let mut all = vec![f64::NAN; dense.stages * lanes];
+            dense.weights_in_lanes(&theta, lanes, &mut all);
+            for (k, theta) in theta.into_iter().enumerate() {
+                let of_lane: Vec<f64> = all.iter().skip(k).step_by(lanes).copied().collect();
+                assert_eq!(of_lane, at(theta), "{} in {lanes} lanes", scheme.name);
+            }
+        }
         assert!(at(0.0).iter().all(|w| *w == 0.0));
         assert_eq!(at(1.0), padded(&tableau.b, dense.stages));
         // Slopes by central differences: at 0 only the first stage counts, at 1 only the one at the
