@@ -301,13 +301,13 @@ impl<'a> Collector<'a> {
                 }
             }
         }
-        let expected = largest_innovation(self.simulation.vectors.vectors.count());
+        let expected = || largest_innovation(self.simulation.vectors.vectors.count());
         let span = self.simulation.plan.span();
         let (batch, groups) = (&mut self.batch, &self.simulation.groups);
         for claim in outcome.failed_claims {
             batch.met.failed_claims.entry(claim.group).or_default().add(plan.clock(claim.t));
         }
-        if outcome.innovation.0 > MANY_TIMES * expected {
+        if outcome.innovation.0 > 0.0 && outcome.innovation.0 > MANY_TIMES * expected() {
             batch.met.innovations.add(plan.clock(outcome.innovation.1));
         }
         if outcome.singularity.is_near() {

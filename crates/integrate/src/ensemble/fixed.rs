@@ -8,6 +8,7 @@ use crate::cost::Cost;
 use crate::plan::{FixedSteps, Plan};
 use crate::run::claims::{is_novel, next_look, surprises};
 use crate::run::{LONGEST_BLOCK, StepEnds};
+use crate::system::all_finite;
 use crate::vector::max_or_nan;
 use std::ops::Range;
 
@@ -257,8 +258,9 @@ impl<'a, S: EqualSteps + ?Sized> March<'a, S> {
                 self.make_alone(bound, lane, first..first + count, trajectories);
             }
         }
+        let all_good = all_finite(&self.x) && all_finite(&self.largest);
         let good = |this: &Self, lane: usize| {
-            finite(&this.x, lanes, lane) && finite(&this.largest, lanes, lane)
+            all_good || finite(&this.x, lanes, lane) && finite(&this.largest, lanes, lane)
         };
         let failed: Vec<usize> =
             (0..lanes).filter(|&lane| self.number[lane].is_some() && !good(self, lane)).collect();

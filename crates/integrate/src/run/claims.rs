@@ -50,7 +50,7 @@ const AT_THE_END: f64 = 1e-6;
 /// True if a correction with this squared innovation, of a state of `vectors` vectors, asks for a
 /// check of claims.
 pub(crate) fn surprises(innovation: f64, vectors: usize) -> bool {
-    innovation > (SURPRISE * largest_innovation(vectors)).powi(2)
+    innovation > 0.0 && innovation > (SURPRISE * largest_innovation(vectors)).powi(2)
 }
 
 /// True if a step was disturbed so much more than those after which claims were judged, the most

@@ -87,7 +87,7 @@ pub struct Independence {
     /// Entries of G: constraint, coordinate, place in DF.
     gradients: Vec<(u32, u32, u32)>,
     vectors: Vectors,
-    followed: Option<Followed>,
+    followed: Option<Box<Followed>>,
 }
 
 /// Data that is carried from check to check.
@@ -177,7 +177,8 @@ impl Independence {
             sign: 1.0,
             gradients,
             vectors: system.vectors().clone(),
-            followed: (count <= MOST_FOLLOWED).then(|| Followed::new(system, (count, degrees))),
+            followed: (count <= MOST_FOLLOWED)
+                .then(|| Box::new(Followed::new(system, (count, degrees)))),
         }
     }
 

@@ -1,6 +1,7 @@
 //! Dense output: the weights b_i(θ) of x(t₀ + θh).
 
 use super::{Tableau, TableauError, check_length, padded};
+use holonome_linear::widest::widest;
 
 /// Dense output x(t₀ + θh) = x₀ + h Σ b_i(θ) k_i.
 #[derive(Debug)]
@@ -55,7 +56,10 @@ impl Dense {
     /// If there are more values, or `out` is too short.
     pub fn weights_in_lanes(&self, theta: &[f64], lanes: usize, out: &mut [f64]) {
         if let Ok(all) = <[f64; 8]>::try_from(theta) {
-            return self.combine(all, (lanes, out), 1.0, |d| d);
+            return widest(
+                #[inline(always)]
+                || self.combine(all, (lanes, out), 1.0, |d| d),
+            );
         }
         for (k, &theta) in theta.iter().enumerate() {
             self.combine([theta], (lanes, &mut out[k..]), 1.0, |d| d);
@@ -70,6 +74,7 @@ impl Dense {
     /// Combine Hermite's cubic (HNW II.6 (6.7)), with x₁ − x₀ = hΣ b_i k_i, and the terms above it:
     /// b_i(θ) = θ b_i + θϑ(δ_i,first − b_i) + θ²ϑ(2b_i − δ_i,first − δ_i,last) + θ²ϑ² d_0i + θ³ϑ²
     /// d_1i + …; `minus` = −1 turns its differences into sums.
+    #[inline(always)]
     fn combine<const N: usize>(
         &self,
         theta: [f64; N],
