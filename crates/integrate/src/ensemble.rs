@@ -240,12 +240,16 @@ pub trait AdaptiveLaneSteps: LaneSystem {
     /// Slots of the state before an attempt from which a sample within it is found, in any order.
     fn within_reads(&self) -> &[usize];
 
-    /// Find treated states within accepted attempts, in the lanes that are wanted. `numbers` has
+    /// Operations that the interpolant of an attempt takes, and those of each sample.
+    fn within_operations(&self) -> [usize; 2];
+
+    /// Find treated states within accepted attempts, in the `lanes` that are wanted; the second is
+    /// true unless all of them have the attempts of the call before. `numbers` has
     /// [`AdaptiveLaneSteps::within_len`] of them in every lane.
     fn within(
         &self,
         bound: &Self::Bound,
-        wanted: &[bool],
+        lanes: (&[bool], bool),
         numbers: &mut [f64],
         found: &mut LanesWithin,
         work: &mut [f64],

@@ -8,7 +8,7 @@ use super::collocation::{JudgedPlaces, LaneStages, LaneStagesBound, judge};
 use super::loops::repeated_tape;
 use super::map::{CompiledStep, StepSource};
 use super::march;
-use super::march::AttemptLoop;
+use super::march::{AttemptLoop, SampleTapes};
 use super::mending::Mend;
 use super::settling::Settling;
 use super::taylor::Taylor;
@@ -29,7 +29,7 @@ use holonome_integrate::state::Cost;
 use holonome_integrate::tableau::{Dense, LaggedEstimate};
 use holonome_model::graph::aligned::Aligned;
 use holonome_model::graph::interpret::Kernel;
-use holonome_model::graph::tape::Instruction;
+use holonome_model::graph::tape::{Instruction, Tape};
 pub use monitor::{LaneMonitor, MonitorBound};
 use std::ops::Range;
 use std::sync::Arc;
@@ -118,8 +118,14 @@ const WEIGHED: usize = 8;
 
 /// Samples within accepted attempts.
 struct SamplesWithin {
-    /// [`Ingredients::within`]; of a collocation method [`Ingredients::settled`].
+    /// Interpolant of an attempt; `None` of a collocation method, whose samples are made by a part of
+    /// a step.
+    interpolant: Option<Box<dyn Kernel>>,
+    /// Sample of an interpolant ([`Ingredients::within`]); of a collocation method
+    /// [`Ingredients::settled`].
     kernel: Box<dyn Kernel>,
+    /// Operations of both.
+    operations: [usize; 2],
     at: Within,
     /// Slots that are read.
     reads: Vec<usize>,
@@ -138,14 +144,14 @@ impl SamplesWithin {
         lanes: usize,
     ) -> Option<SamplesWithin> {
         let (mut dense, mut evaluations) = (None, 0);
-        let tape = match ingredients.scheme {
+        let (interpolant, sample) = match ingredients.scheme {
             // A state within such a step is the end of a shorter one, which takes the field at the
             // end of the step.
             Recorded::Iterated(_) => {
                 evaluations = 1;
-                ingredients.settled(settling, of.targets)
+                (None, ingredients.settled(settling, of.targets))
             }
-            Recorded::Taylor(_) => ingredients.within(settling, of.targets),
+            Recorded::Taylor(_) => split(ingredients.within(settling, of.targets)),
             Recorded::RungeKutta(tableau) => {
                 let output = tableau.dense.as_ref()?;
                 if ingredients.field.operations() * output.stages > of.longest {
@@ -153,19 +159,19 @@ impl SamplesWithin {
                 }
                 evaluations = (output.stages - tableau.stages) as u64;
                 dense = Some(output);
-                ingredients.within(settling, of.targets)
+                split(ingredients.within(settling, of.targets))
             }
         };
-        let reads = match ingredients.scheme {
-            Recorded::Iterated(_) => (0..slots.count()).collect(),
-            _ => {
-                let states = tape.instructions.iter().filter_map(|instruction| match instruction {
+        let reads = match &interpolant {
+            None => (0..slots.count()).collect(),
+            Some(interpolant) => {
+                let instructions = interpolant.instructions.iter().chain(&sample.instructions);
+                let states = instructions.filter_map(|instruction| match instruction {
                     Instruction::State(k) => Some(*k as usize).filter(|&k| k < slots.count()),
                     _ => None,
                 });
-                // And those of the length of the attempt.
-                let mut reads: Vec<usize> =
-                    states.chain([slots.elapsed, slots.h, slots.rejections]).collect();
+                // And the time at the start of the attempt, from which weights follow.
+                let mut reads: Vec<usize> = states.chain([slots.elapsed]).collect();
                 reads.sort_unstable();
                 reads.dedup();
                 reads
@@ -173,7 +179,9 @@ impl SamplesWithin {
         };
         Some(SamplesWithin {
             reads,
-            kernel: compile(&tape, lanes),
+            operations: [interpolant.as_ref().map_or(0, Tape::operations), sample.operations()],
+            interpolant: interpolant.map(|tape| compile(&tape, lanes)),
+            kernel: compile(&sample, lanes),
             at: Within::of(slots),
             weights: ingredients.dense_weights(),
             dense,
@@ -181,9 +189,19 @@ impl SamplesWithin {
         })
     }
 
-    fn len(&self) -> usize {
+    /// Place of the first number of an attempt's interpolant.
+    fn first(&self) -> usize {
         self.at.count() + self.weights
     }
+
+    fn len(&self) -> usize {
+        self.first() + self.interpolant.as_ref().map_or(0, |interpolant| interpolant.outputs())
+    }
+}
+
+/// Tapes of the interpolant and of its samples.
+fn split(SampleTapes { interpolant, sample }: SampleTapes) -> (Option<Tape>, Tape) {
+    (Some(interpolant), sample)
 }
 
 /// Lanes bound to their trajectories.
@@ -193,6 +211,7 @@ pub struct LaneBound {
     watch: WatchBound,
     advance: Aligned,
     within: Option<Aligned>,
+    interpolant: Option<Aligned>,
     stages: Option<LaneStagesBound>,
     /// Parameters of the step's kernel for the lane that was bound last.
     all: Vec<f64>,
@@ -270,14 +289,21 @@ impl CompiledLanes {
         self.advance.stages.as_deref()
     }
 
-    /// Weights of dense output, behind the numbers of samples in the lanes that are wanted.
-    fn weigh(&self, within: &SamplesWithin, wanted: &[bool], numbers: &mut [f64]) {
+    /// Kernel of the interpolant of an attempt.
+    fn interpolant(&self) -> Option<&dyn Kernel> {
+        self.advance.within.as_ref()?.interpolant.as_deref()
+    }
+
+    /// Weights of dense output, behind the numbers of samples whose interpolants are known.
+    fn weigh(&self, within: &SamplesWithin, numbers: &mut [f64]) {
         let Some(dense) = within.dense else { return };
+        let slots = AdaptiveLaneSteps::slots(self);
         let mut theta = [0.0; WEIGHED];
         for first in (0..self.lanes).step_by(WEIGHED) {
-            for lane in (first..self.lanes.min(first + WEIGHED)).filter(|&lane| wanted[lane]) {
-                let (h, passed) = self.passed(&within.at, lane, numbers);
-                theta[lane - first] = passed / h;
+            for lane in first..self.lanes.min(first + WEIGHED) {
+                let [start, sample, h] = [slots.elapsed, within.at.elapsed, within.first()]
+                    .map(|slot| numbers[slot * self.lanes + lane]);
+                theta[lane - first] = (sample - start) / h;
             }
             let weights = &mut numbers[within.at.count() * self.lanes + first..];
             dense.weights_in_lanes(&theta[..WEIGHED.min(self.lanes - first)], self.lanes, weights);
@@ -308,6 +334,7 @@ impl LaneSystem for CompiledLanes {
             watch: self.watch.bind(parameters),
             advance: self.advance.kernel.bind(&all),
             within: self.advance.within.as_ref().map(|within| within.kernel.bind(&all)),
+            interpolant: self.interpolant().map(|kernel| kernel.bind(&all)),
             stages: self.stages().map(|stages| stages.bind(parameters)),
             all,
         }
@@ -322,6 +349,9 @@ impl LaneSystem for CompiledLanes {
         self.advance.kernel.rebind(&mut bound.advance, lane, all);
         if let Some((within, bound)) = self.advance.within.as_ref().zip(bound.within.as_mut()) {
             within.kernel.rebind(bound, lane, all);
+        }
+        if let Some((kernel, bound)) = self.interpolant().zip(bound.interpolant.as_mut()) {
+            kernel.rebind(bound, lane, all);
         }
         if let Some((stages, bound)) = self.stages().zip(bound.stages.as_mut()) {
             stages.rebind(bound, lane, parameters);
@@ -354,7 +384,9 @@ impl LaneSystem for CompiledLanes {
         let advancing = states * self.lanes + kernel.work_len();
         let of_samples = within.as_ref().map_or(0, |of| {
             let states = self.dimension + self.kept.carried(self.vectors());
-            (states + of.kernel.outputs()) * self.lanes + of.kernel.work_len()
+            let len = |kernel: &dyn Kernel| kernel.outputs() * self.lanes + kernel.work_len();
+            let interpolating = of.interpolant.as_deref().map_or(0, len);
+            (states * self.lanes + len(&*of.kernel)).max(interpolating)
         });
         let advancing = of_stages + advancing.max(of_samples);
         let looking =
@@ -577,6 +609,10 @@ impl AdaptiveLaneSteps for CompiledLanes {
         self.monitor.monitoring.finish(largest, 1);
     }
 
+    fn within_operations(&self) -> [usize; 2] {
+        self.advance.within.as_ref().map_or([0; 2], |within| within.operations)
+    }
+
     fn within_reads(&self) -> &[usize] {
         self.advance.within.as_ref().map_or(&[], |within| &within.reads)
     }
@@ -588,7 +624,7 @@ impl AdaptiveLaneSteps for CompiledLanes {
     fn within(
         &self,
         bound: &LaneBound,
-        wanted: &[bool],
+        (wanted, is_other): (&[bool], bool),
         numbers: &mut [f64],
         found: &mut LanesWithin,
         work: &mut [f64],
@@ -598,6 +634,13 @@ impl AdaptiveLaneSteps for CompiledLanes {
         };
         let (lanes, SamplesWithin { kernel, at, .. }) = (self.lanes, &**within);
         let times = at.elapsed * lanes..(at.elapsed + 1) * lanes;
+        if let Some((kernel, bound)) = self.interpolant().zip(bound.interpolant.as_ref())
+            && is_other
+        {
+            let (of_attempt, interpolant) = numbers.split_at_mut(within.first() * lanes);
+            // The time is not read, so any array of its length will do.
+            kernel.run(bound, &of_attempt[times.clone()], of_attempt, interpolant, work);
+        }
         let (values, work) = work.split_at_mut(kernel.outputs() * lanes);
         match self.stages() {
             Some(stages) => {
@@ -609,7 +652,7 @@ impl AdaptiveLaneSteps for CompiledLanes {
                 kernel.run(bound_kernel, &numbers[times], states, values, work);
             }
             None => {
-                self.weigh(within, wanted, numbers);
+                self.weigh(within, numbers);
                 // The time of a sample is one of the numbers.
                 kernel.run(bound_kernel, &numbers[times], numbers, values, work);
             }

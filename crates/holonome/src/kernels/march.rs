@@ -24,10 +24,10 @@ use holonome_integrate::scheme::explicit_rk::{ExplicitStages, dense_stages};
 use holonome_integrate::scheme::map::{Allowance, StepFrom};
 use holonome_integrate::space::Space;
 use holonome_integrate::state::Cost;
-use holonome_integrate::tableau::Tableau;
+use holonome_integrate::tableau::{Dense, Tableau};
 use holonome_model::graph::tape::Tape;
 use holonome_model::graph::value::{Recording, Truth, Value, nodes};
-use holonome_model::graph::{Graph, Input, Node};
+use holonome_model::graph::{Expression, Graph, Input, Node};
 
 /// Number of parameters that a loop of attempts takes from the run.
 pub const PARAMETERS: usize = 7;
@@ -234,36 +234,36 @@ impl Ingredients<'_> {
         recorded
     }
 
-    /// Tape of a sample within an accepted attempt of a loop, as `holonome_integrate::run` finds
-    /// it: a map from the numbers of [`Within`], and the weights of dense output behind them, to
-    /// the treated state, the largest deviation of every group there, and [`Settled::unsettled`].
-    pub fn within(&self, settling: &Settling, targets: usize) -> Tape {
+    /// Tapes of samples within an accepted attempt of a loop, as `holonome_integrate::run` finds
+    /// them.
+    pub fn within(&self, settling: &Settling, targets: usize) -> SampleTapes {
         let slots = &self.slots(settling);
-        let attempts = self.attempts(slots, settling, targets);
         let at = Within::of(slots);
         let g = &mut Graph::new();
-        let all: Vec<Node> = (0..at.count() + self.dense_weights()).map(|k| g.state(k)).collect();
-        let (before, x1, carry, elapsed) =
-            (&all[..slots.count()], &all[at.x1.clone()], &all[at.carried.clone()], all[at.elapsed]);
-        let (h, t1, attempt) = g.record(|r| {
-            let slots = &r.values(before);
-            let planned =
-                attempts.plan(r, slots, |g, at| self.begin(g, attempts.slots, before, at));
-            let Trial { length, end, .. } = planned.trial;
-            (length.node(), attempts.time(r, end).node(), planned.attempt)
+        let of_attempt = self.interpolant(g, (settling, targets), (slots, &at));
+        let of_tape: Vec<Node> = of_attempt.nodes().collect();
+        let inputs = self.parameters + PARAMETERS;
+        let interpolant = Tape::of_fused(g, &of_tape, at.count(), inputs);
+        let first = at.count() + self.dense_weights();
+        let (attempt, g) = (&mut *g, &mut Graph::new());
+        let all: Vec<Node> = (0..first).map(|k| g.state(k)).collect();
+        let mut place = first..;
+        // Constants stay what they are: a product with a number that is always 0 is left out.
+        let known = of_attempt.map(|node| {
+            let place = place.next().unwrap_or(first);
+            match attempt.expression(node) {
+                Expression::Constant(bits) => g.constant(f64::from_bits(bits)),
+                _ => g.state(place),
+            }
         });
-        let (t, x) = (before[slots.t], &before[slots.x.clone()]);
-        let attempted = attempt(g, h);
-        let sample = match (attempted.interpolant, self.scheme) {
-            (StepInterpolant::Stages(kept), Recorded::RungeKutta(tableau)) => self.dense_output(
-                g,
-                tableau,
-                kept,
-                (StepFrom { t, h, x }, t1, x1),
-                &all[at.count()..],
-            ),
-            (StepInterpolant::Series { coefficients, length }, _) => {
-                let passed = g.sub(elapsed, before[slots.elapsed]);
+        let (carry, elapsed) = (&all[at.carried.clone()], all[at.elapsed]);
+        let passed = g.sub(elapsed, all[slots.elapsed]);
+        let sample = match (known, self.scheme) {
+            (
+                Interpolant { h, by: StepInterpolant::Stages(kept) },
+                Recorded::RungeKutta(tableau),
+            ) => dense_output(g, tableau, &kept, (h, &all[slots.x.clone()]), &all[at.count()..]),
+            (Interpolant { h, by: StepInterpolant::Series { coefficients, length } }, _) => {
                 let theta = g.div(passed, h);
                 let passed = g.mul(theta, h);
                 let part = g.div(passed, length);
@@ -276,7 +276,36 @@ impl Ingredients<'_> {
         let Settled { x, largest, unsettled, .. } =
             settling.within(g, time, &[&sample[..], &target].concat(), &carry[settling.scales()]);
         let outputs = [x, largest, vec![unsettled]].concat();
-        Tape::of_fused(g, &outputs, all.len(), self.parameters + PARAMETERS)
+        let sample = Tape::of_fused(g, &outputs, first + of_tape.len(), inputs);
+        SampleTapes { interpolant, sample }
+    }
+
+    /// Interpolant of an accepted attempt, recorded over the numbers of [`Within`].
+    fn interpolant(
+        &self,
+        g: &mut Graph,
+        (settling, targets): (&Settling, usize),
+        (slots, at): (&Slots, &Within),
+    ) -> Interpolant {
+        let attempts = self.attempts(slots, settling, targets);
+        let all: Vec<Node> = (0..at.count()).map(|k| g.state(k)).collect();
+        let (before, x1) = (&all[..slots.count()], &all[at.x1.clone()]);
+        let (h, t1, attempt) = g.record(|r| {
+            let slots = &r.values(before);
+            let planned =
+                attempts.plan(r, slots, |g, at| self.begin(g, attempts.slots, before, at));
+            let Trial { length, end, .. } = planned.trial;
+            (length.node(), attempts.time(r, end).node(), planned.attempt)
+        });
+        let (t, x) = (before[slots.t], &before[slots.x.clone()]);
+        let by = match (attempt(g, h).interpolant, self.scheme) {
+            (StepInterpolant::Stages(kept), Recorded::RungeKutta(tableau)) => {
+                let kept = self.dense_stages(g, tableau, kept, (StepFrom { t, h, x }, t1, x1));
+                StepInterpolant::Stages(kept)
+            }
+            (by, _) => by,
+        };
+        Interpolant { h, by }
     }
 
     /// Tape that treats a state within an accepted attempt: a map from its time since the start,
@@ -308,18 +337,15 @@ impl Ingredients<'_> {
         }
     }
 
-    /// Dense output of a step with these stages that ends at t₁ in the treated x₁, by weights
-    /// b_i(θ).
-    fn dense_output(
+    /// Stages that dense output uses, of a step with these stages that ends at t₁ in the treated x₁.
+    fn dense_stages(
         &self,
         g: &mut Graph,
         tableau: &'static Tableau,
         mut kept: Vec<Vec<Node>>,
         (from, t1, x1): (StepFrom<Node>, Node, &[Node]),
-        weights: &[Node],
-    ) -> Vec<Node> {
-        let dense =
-            tableau.dense.as_ref().expect("a scheme with an error estimate has dense output");
+    ) -> Vec<Vec<Node>> {
+        let dense = dense_of(tableau);
         self.traced(g, |space| {
             if !tableau.first_same_as_last {
                 let mut end_field = x1.to_vec();
@@ -327,18 +353,85 @@ impl Ingredients<'_> {
                 kept[dense.endpoint] = end_field;
             }
             dense_stages(tableau, dense, space, from, &mut ExplicitStages::of(tableau, &mut kept));
-            // Weights that vanish identically are left out, as in sums over slices.
-            let counts: Vec<usize> = (0..weights.len()).filter(|&i| dense.uses(i)).collect();
-            space.graph.record(|r| {
-                let component = |(component, &x): (usize, &Node)| {
-                    let terms = counts.iter().map(|&i| (weights[i], kept[i][component]));
-                    let sum = products(terms.map(|(weight, k)| (r.value(weight), r.value(k))));
-                    let sum = sum.expect("some weights do not vanish");
-                    r.value(from.h).mul_add(sum, r.value(x)).node()
-                };
-                from.x.iter().enumerate().map(component).collect()
-            })
-        })
+        });
+        // Other vectors stand behind the stages.
+        let stages = kept.into_iter().take(tableau.stage_count()).enumerate();
+        stages.filter(|(i, _)| dense.uses(*i)).map(|(_, stage)| stage).collect()
+    }
+}
+
+/// Dense output of a scheme with an error estimate.
+fn dense_of(tableau: &'static Tableau) -> &'static Dense {
+    tableau.dense.as_ref().expect("a scheme with an error estimate has dense output")
+}
+
+/// Dense output of a step of the length h from x, by weights b_i(θ) of all stages; `kept` are those
+/// whose weights do not vanish identically.
+fn dense_output(
+    g: &mut Graph,
+    tableau: &'static Tableau,
+    kept: &[Vec<Node>],
+    (h, x): (Node, &[Node]),
+    weights: &[Node],
+) -> Vec<Node> {
+    let dense = dense_of(tableau);
+    // Weights that vanish identically are left out, as in sums over slices.
+    let weights: Vec<Node> =
+        (0..weights.len()).filter(|&i| dense.uses(i)).map(|i| weights[i]).collect();
+    g.record(|r| {
+        let component = |(component, &x): (usize, &Node)| {
+            let terms = weights.iter().zip(kept).map(|(&weight, k)| (weight, k[component]));
+            let sum = products(terms.map(|(weight, k)| (r.value(weight), r.value(k))));
+            let sum = sum.expect("some weights do not vanish");
+            r.value(h).mul_add(sum, r.value(x)).node()
+        };
+        x.iter().enumerate().map(component).collect()
+    })
+}
+
+/// Tapes of samples within an accepted attempt.
+pub struct SampleTapes {
+    /// Map from the numbers of [`Within`] to those of the attempt's interpolant, of which the first is
+    /// its length.
+    pub interpolant: Tape,
+    /// Map from the numbers of [`Within`], behind them the weights of dense output and the
+    /// interpolant, to the treated state, the largest deviation of every group there, and
+    /// [`Settled::unsettled`].
+    pub sample: Tape,
+}
+
+/// Interpolant of an attempt of the length h.
+struct Interpolant {
+    h: Node,
+    by: StepInterpolant,
+}
+
+impl Interpolant {
+    /// Its numbers.
+    fn nodes(&self) -> impl Iterator<Item = Node> {
+        let (vectors, length): (&[Vec<Node>], _) = match &self.by {
+            StepInterpolant::None => (&[], None),
+            StepInterpolant::Stages(stages) => (stages, None),
+            StepInterpolant::Series { coefficients, length } => (coefficients, Some(*length)),
+        };
+        [self.h].into_iter().chain(length).chain(vectors.iter().flatten().copied())
+    }
+
+    /// Interpolant with other nodes, in the order of [`Interpolant::nodes`].
+    fn map(&self, mut f: impl FnMut(Node) -> Node) -> Interpolant {
+        let h = f(self.h);
+        let vectors = |f: &mut dyn FnMut(Node) -> Node, vectors: &[Vec<Node>]| {
+            vectors.iter().map(|vector| vector.iter().map(|&node| f(node)).collect()).collect()
+        };
+        let by = match &self.by {
+            StepInterpolant::None => StepInterpolant::None,
+            StepInterpolant::Stages(stages) => StepInterpolant::Stages(vectors(&mut f, stages)),
+            StepInterpolant::Series { coefficients, length } => {
+                let length = f(*length);
+                StepInterpolant::Series { coefficients: vectors(&mut f, coefficients), length }
+            }
+        };
+        Interpolant { h, by }
     }
 }
 

@@ -12,6 +12,7 @@ use crate::plan::{AdaptiveSteps, Plan};
 use crate::run::claims::{next_look, surprises};
 use crate::scales::Scales;
 use crate::state::ControllerMemory;
+use crate::system::all_finite;
 use crate::vector::max_or_nan;
 use std::ops::Range;
 
@@ -54,6 +55,9 @@ struct Lane {
     next_sample: usize,
     /// Samples that are to be found within the attempts that are kept.
     due: Vec<Due>,
+    /// Number of them that are found, and the attempt of which the lane has the interpolant.
+    found: usize,
+    loaded: Option<usize>,
     /// True if one of them takes more than a sample in lanes does.
     missed: bool,
     end: End,
@@ -140,6 +144,8 @@ impl<'a, S: AdaptiveLaneSteps + ?Sized> Race<'a, S> {
             next_look: 0,
             next_sample: 0,
             due: Vec::new(),
+            found: 0,
+            loaded: None,
             missed: false,
             end: End::new(plan.t0, groups),
         };
@@ -258,13 +264,18 @@ impl<'a, S: AdaptiveLaneSteps + ?Sized> Race<'a, S> {
         // The other lanes are computed too; nobody reads their results.
         self.monitor(bound);
         self.fields(bound);
+        let all_sound = [&self.state[..self.slots.x.end * lanes], &self.aside, &self.deviations]
+            .into_iter()
+            .all(all_finite);
         taken.retain(|&lane| {
             self.note(lane);
             let this = &mut self.lanes[lane];
             this.end.cost.field = 1;
             let x = &self.state[..self.slots.x.end * lanes];
-            let sound =
-                [x, &self.aside, &self.deviations].into_iter().all(|all| finite(all, lanes, lane));
+            let sound = all_sound
+                || [x, &self.aside, &self.deviations]
+                    .into_iter()
+                    .all(|all| finite(all, lanes, lane));
             if !sound {
                 this.end.failure = Some(Stopped::NonFinite);
                 if let Some(number) = this.number.take() {
@@ -521,20 +532,46 @@ impl<'a, S: AdaptiveLaneSteps + ?Sized> Race<'a, S> {
                 break;
             }
         }
-        let most = self.lanes.iter().map(|lane| lane.due.len()).max().unwrap_or(0);
-        (0..most).for_each(|round| self.samples_due(round, bound, trajectories));
-        self.lanes.iter_mut().for_each(|lane| lane.due.clear());
+        match self.takes_attempts_in_turn() {
+            true => (0..MOST_KEPT)
+                .for_each(|attempt| while self.samples_due(Some(attempt), bound, trajectories) {}),
+            false => while self.samples_due(None, bound, trajectories) {},
+        }
+        for Lane { due, found, loaded, .. } in &mut self.lanes {
+            due.clear();
+            (*found, *loaded) = (0, None);
+        }
     }
 
-    /// Find and pass on sample number `round` of those that are due in every lane.
+    /// True if the samples that are due take fewer operations attempt by attempt, where one interpolant
+    /// serves several of them, than in as many lanes as have any.
+    fn takes_attempts_in_turn(&self) -> bool {
+        let (mut of_attempts, mut rounds) = ([0; MOST_KEPT], 0);
+        for Lane { due, .. } in &self.lanes {
+            rounds = rounds.max(due.len());
+            for of_attempt in due.chunk_by(|a, b| a.attempt == b.attempt) {
+                let most = &mut of_attempts[of_attempt[0].attempt];
+                *most = of_attempt.len().max(*most);
+            }
+        }
+        let attempts = of_attempts.iter().filter(|most| **most > 0).count();
+        let [interpolant, sample] = self.steps.within_operations();
+        let in_turn = attempts * interpolant + of_attempts.iter().sum::<usize>() * sample;
+        in_turn < rounds * (interpolant + sample)
+    }
+
+    /// Find and pass on the next sample that is due in every lane, or in those where it lies in
+    /// `attempt`. False if there is none.
     fn samples_due(
         &mut self,
-        round: usize,
+        attempt: Option<usize>,
         bound: &S::Bound,
         trajectories: &mut dyn Trajectories<S::Bound>,
-    ) {
+    ) -> bool {
         let (lanes, n) = (self.lanes.len(), self.steps.dim());
         let (slots, Samples { at, wanted, numbers, found }) = (&self.slots, &mut self.within);
+        let samples = &mut self.samples;
+        samples.clear();
         wanted.fill(false);
         found.missed.fill(false);
         found.evaluations.fill(0.0);
@@ -545,39 +582,45 @@ impl<'a, S: AdaptiveLaneSteps + ?Sized> Race<'a, S> {
                     to[(first + k) * lanes + lane] = from[slot * lanes + lane];
                 }
             };
-        for (lane, Lane { due, .. }) in self.lanes.iter().enumerate() {
-            let Some(due) = due.get(round).filter(|due| !due.at_end) else { continue };
+        let mut is_other = false;
+        for (lane, this) in self.lanes.iter_mut().enumerate() {
+            let (Some(&due), Some(trajectory)) = (this.due.get(this.found), this.number) else {
+                continue;
+            };
+            if attempt.is_some_and(|attempt| attempt != due.attempt) {
+                continue;
+            }
+            samples.push(LaneSample { lane, trajectory, sample: due.sample });
+            if due.at_end {
+                continue;
+            }
             wanted[lane] = true;
-            let before = &self.kept[due.attempt];
-            reads.iter().map(|slot| slot * lanes + lane).for_each(|at| numbers[at] = before[at]);
-            copy(numbers, at.x1.start, &self.kept[due.attempt + 1], slots.x.clone(), lane);
-            copy(
-                numbers,
-                at.carried.start,
-                &self.kept[due.attempt + 1],
-                slots.carried.clone(),
-                lane,
-            );
-            copy(numbers, at.memory.start, &self.kept[due.attempt + 1], slots.memory.clone(), lane);
+            if this.loaded.replace(due.attempt) != Some(due.attempt) {
+                is_other = true;
+                let [before, after] = [due.attempt, due.attempt + 1].map(|at| &self.kept[at]);
+                let rows = reads.iter().map(|slot| slot * lanes + lane);
+                rows.for_each(|at| numbers[at] = before[at]);
+                copy(numbers, at.x1.start, after, slots.x.clone(), lane);
+                copy(numbers, at.carried.start, after, slots.carried.clone(), lane);
+                copy(numbers, at.memory.start, after, slots.memory.clone(), lane);
+            }
             numbers[at.elapsed * lanes + lane] = due.elapsed;
         }
         if wanted.contains(&true) {
-            self.steps.within(bound, wanted, numbers, found, &mut self.work);
+            self.steps.within(bound, (wanted, is_other), numbers, found, &mut self.work);
         }
         let LanesWithin { out, evaluations, missed } = found;
-        let samples = &mut self.samples;
-        samples.clear();
-        for (lane, this) in self.lanes.iter_mut().enumerate() {
-            let (Some(due), Some(trajectory)) = (this.due.get(round), this.number) else {
-                continue;
-            };
-            samples.push(LaneSample { lane, trajectory, sample: due.sample });
+        for &LaneSample { lane, .. } in &*samples {
+            let this = &mut self.lanes[lane];
+            let due = this.due[this.found];
+            let before = this.found.checked_sub(1).map(|before| this.due[before].attempt);
+            this.found += 1;
             if due.at_end {
                 copy(out, 0, &self.kept[due.attempt + 1], slots.x.clone(), lane);
                 continue;
             }
             let end = &mut this.end;
-            let is_first = round == 0 || this.due[round - 1].attempt != due.attempt;
+            let is_first = before != Some(due.attempt);
             end.cost.field += if is_first { self.steps.interpolant_evaluations() } else { 0 };
             end.cost.field += evaluations[lane] as u64;
             self.steps.count_treatments(1, &mut end.cost);
@@ -586,7 +629,11 @@ impl<'a, S: AdaptiveLaneSteps + ?Sized> Race<'a, S> {
             }
             this.missed |= missed[lane];
         }
+        if samples.is_empty() {
+            return false;
+        }
         trajectories.samples(samples, &out[..n * lanes]);
+        true
     }
 
     /// Find the lanes in which a claim or a correction fails; checked after some steps, and at the
