@@ -4,7 +4,7 @@
 use super::formula::Formula;
 use super::monitoring::is_small;
 use super::vectors::StateVectors;
-use crate::policy::FEW_INVARIANTS;
+use crate::policy::LONGEST_MENDING;
 use holonome_arithmetic::{Real, in_pairs};
 use holonome_integrate::method::MethodTreatment;
 use holonome_integrate::plan::Plan;
@@ -15,11 +15,13 @@ use holonome_integrate::treatment::correction::{
 };
 use holonome_integrate::treatment::{kept, projects_by_error};
 use holonome_linear::dense::{PIVOT_TOLERANCE, REGULARISATION};
+use holonome_linear::ordering::{minimum_degree_after, neighbours};
 use holonome_model::graph::linear::{Factors, Matrix};
 use holonome_model::graph::value::{Recording, Truth, Value, nodes};
 use holonome_model::graph::{Graph, Node};
 use holonome_model::treatment::{Field, InvariantGroup, InvariantKind};
 use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// Treatment of a step's result by formulas.
@@ -42,7 +44,9 @@ impl Mend {
     /// Treatment of results by `plan` over `field`; `None` if there is nothing to be done, or if it
     /// is not done by formulas.
     pub fn of(plan: &Plan, field: &Field) -> Option<Mend> {
-        let mends = (1..=FEW_INVARIANTS).contains(&field.invariants.len()) && is_small(field);
+        let mends = !field.invariants.is_empty()
+            && is_small(field)
+            && elimination(field).1 <= LONGEST_MENDING;
         match effective_treatment(plan, field) {
             MethodTreatment::Corrected if mends => Some(Mend::Corrects),
             MethodTreatment::Projection if mends => Some(Mend::Projects {
@@ -154,6 +158,42 @@ impl Mending {
 /// Squares of rows between which nothing overflows, nor loses digits to underflow.
 const SQUARES: [f64; 2] = [1e-250, 1e250];
 
+/// Order in which the rows of D W Dᵀ are eliminated with little fill, the constraints before the
+/// others, and the number of products that the elimination takes.
+fn elimination(field: &Field) -> (Vec<usize>, usize) {
+    let m = field.invariants.len();
+    let mut by_component = vec![Vec::new(); field.dimension];
+    for (row, gradient) in field.jacobian.iter().enumerate() {
+        gradient.iter().for_each(|&(k, _)| by_component[k as usize].push(row as u32));
+    }
+    let pairs: Vec<(u32, u32)> = by_component
+        .iter()
+        .flat_map(|rows| rows.iter().flat_map(|&i| rows.iter().map(move |&j| (i, j))))
+        .filter(|(i, j)| i < j)
+        .collect();
+    let is_late = |row: u32| row as usize >= field.constraints;
+    let mut order = minimum_degree_after(&neighbours(m, &pairs), is_late);
+    // Rows with many neighbours are the last of all, whatever they are.
+    order.sort_by_key(|&row| is_late(row));
+    let mut place = vec![0; m];
+    order.iter().enumerate().for_each(|(at, &row)| place[row as usize] = at);
+    let mut joined = vec![BTreeSet::new(); m];
+    for (i, j) in pairs {
+        let (i, j) = (place[i as usize], place[j as usize]);
+        joined[i.min(j)].insert(i.max(j));
+    }
+    let mut products = 0;
+    for at in 0..m {
+        let later: Vec<usize> = std::mem::take(&mut joined[at]).into_iter().collect();
+        products += later.len() * (later.len() + 1) / 2;
+        if let Some((&next, rest)) = later.split_first() {
+            // The others follow from the next row's, which has all of them.
+            joined[next].extend(rest);
+        }
+    }
+    (order.into_iter().map(|row| row as usize).collect(), products)
+}
+
 /// Sparse row: components of the state and their entries.
 type Row<'r> = Vec<(usize, Value<'r>)>;
 
@@ -166,6 +206,8 @@ struct Rows<'a, 'r> {
     x: Vec<Value<'r>>,
     /// DF.
     gradients: Vec<Row<'r>>,
+    /// Rows in the order of their elimination, in which μ and the factors are.
+    order: Vec<usize>,
     /// F₀, of rows that are not constraints.
     targets: Vec<Option<Value<'r>>>,
     /// F − F₀, and 0 in rows without a gradient. These are monitored only: their residual says
@@ -187,6 +229,7 @@ impl<'a, 'r> Rows<'a, 'r> {
             vector_of: (0..n).map(|component| vectors.vector_of(component)).collect(),
             x: Vec::new(),
             gradients: field.jacobian.iter().map(gradient).collect(),
+            order: elimination(field).0,
             targets: (0..m).map(target).collect(),
             residual: Vec::new(),
         };
@@ -249,15 +292,22 @@ impl<'a, 'r> Rows<'a, 'r> {
         (weighted, products)
     }
 
-    /// Factors of a symmetric matrix.
+    /// Factors of a symmetric matrix that is given up to its diagonal.
     fn factors(&self, lower: &[Vec<Value<'r>>]) -> Factors {
         self.r.nodes(|g| {
             let mut matrix = Matrix::zeros(g, lower.len());
-            for (i, row) in lower.iter().enumerate() {
-                row.iter().enumerate().for_each(|(j, entry)| matrix.set(i, j, entry.node()));
+            for (i, &row) in self.order.iter().enumerate() {
+                for (j, &other) in self.order[..=i].iter().enumerate() {
+                    matrix.set(i, j, lower[row.max(other)][row.min(other)].node());
+                }
             }
             Factors::semidefinite(g, &matrix, PIVOT_TOLERANCE)
         })
+    }
+
+    /// F − F₀ in the order of elimination.
+    fn in_order(&self, residual: &[Value<'r>]) -> Vec<Value<'r>> {
+        self.order.iter().map(|&row| residual[row]).collect()
     }
 
     fn solved(
@@ -296,7 +346,8 @@ impl<'a, 'r> Rows<'a, 'r> {
             matrix[i][i] = square * (1.0 + shift);
         }
         let factors = self.factors(&matrix);
-        let forward = self.solved(|g, b| factors.forward(g, b), &self.residual);
+        let residual = self.in_order(&self.residual);
+        let forward = self.solved(|g, b| factors.forward(g, b), &residual);
         // ν² and the limit.
         let (mut divided, mut sums) = (Vec::with_capacity(m), [zero; 2]);
         for (i, (y, inverse)) in
@@ -330,12 +381,12 @@ impl<'a, 'r> Rows<'a, 'r> {
         x
     }
 
-    /// W Dᵀμ for the first rows of D W, as many as μ has; the last row first, as
+    /// W Dᵀμ for the first rows of D W to be eliminated, as many as μ has; the last row first, as
     /// `Factors::backward` finds them.
     fn displacement(&self, weighted: &[Row<'r>], mu: &[Value<'r>]) -> Vec<Value<'r>> {
         let mut sums = vec![self.r.constant(0.0); self.x.len()];
-        for (row, &mu) in weighted.iter().zip(mu).rev() {
-            row.iter().for_each(|&(k, entry)| sums[k] = sums[k] + mu * entry);
+        for (&row, &mu) in self.order.iter().zip(mu).rev() {
+            weighted[row].iter().for_each(|&(k, entry)| sums[k] = sums[k] + mu * entry);
         }
         sums
     }
@@ -365,11 +416,11 @@ impl<'a, 'r> Rows<'a, 'r> {
         let factors = self.factors(&matrix);
         let (mut mu, mut x, mut residual) = (vec![zero; m], self.x.clone(), self.residual.clone());
         for _ in 0..ITERATIONS {
-            let step = self.solved(|g, b| factors.solve(g, b), &residual);
+            let step = self.solved(|g, b| factors.solve(g, b), &self.in_order(&residual));
             mu.iter_mut().zip(step).for_each(|(mu, step)| *mu = *mu + step);
             x.clone_from(&self.x);
-            for (row, &mu) in weighted.iter().zip(&mu) {
-                row.iter().for_each(|&(k, entry)| x[k] = x[k] - mu * entry);
+            for (&row, &mu) in self.order.iter().zip(&mu) {
+                weighted[row].iter().for_each(|&(k, entry)| x[k] = x[k] - mu * entry);
             }
             let replaced: FxHashMap<Node, Node> =
                 self.x.iter().zip(&x).map(|(before, x)| (before.node(), x.node())).collect();
@@ -500,6 +551,24 @@ mod tests {
         state.x
     }
 
+    #[test]
+    fn elimination_keeps_constraints_first_and_chains_short() {
+        let eliminated = |name: &str, n: &str| {
+            let set = vec![("n".to_string(), n.to_string())];
+            let path = format!("{}/../../models/{name}.holo", env!("CARGO_MANIFEST_DIR"));
+            let problem = Problem::load(path, &Settings { set, ..Settings::default() }).unwrap();
+            let field = problem.model.field().unwrap().0;
+            let (order, products) = elimination(&field);
+            assert_eq!(order.len(), field.invariants.len());
+            let others = order.iter().position(|&row| row >= field.constraints);
+            assert_eq!(others, Some(field.constraints), "{order:?}");
+            products
+        };
+        let [short, long] = ["20", "40"].map(|n| eliminated("chain", n));
+        // A link adds the same number of products wherever it is, but at the ends.
+        assert!(long < 2 * short + 40, "{short} and {long} products");
+    }
+
     /// Test that, at these distances from the invariants, the formulas find the iteration's result
     /// or leave it to the iteration.
     #[test]
@@ -511,6 +580,8 @@ mod tests {
             ("models/double-pendulum", &[]),
             ("models/kepler", &[]),
             ("models/chain", &[("n", "4")]),
+            // Many rows, which are eliminated in an order of their own.
+            ("models/chain", &[("n", "20")]),
             // Light beside heavy: the metric matters.
             (
                 "suite/models/double-spherical-pendulum",
