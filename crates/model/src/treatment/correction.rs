@@ -32,9 +32,17 @@ pub fn pseudo_inverse_times(
         let diagonal = g.mul(square, shift);
         c.set(i, i, diagonal);
     }
-    let mu = Factors::semidefinite(g, &c, PIVOT_TOLERANCE).solve(g, r);
+    let factors = Factors::semidefinite(g, &c, PIVOT_TOLERANCE);
+    let forward = factors.forward(g, r);
+    let divided: Vec<Node> = forward
+        .iter()
+        .zip(factors.inverse_pivots())
+        .map(|(&part, &inverse)| g.mul(part, inverse))
+        .collect();
+    let mu = factors.backward(g, &divided);
     let mut result = vec![g.zero(); vector_of.len()];
-    for (row, &mu) in weighted.iter().zip(&mu) {
+    // In the order in which they are found, so that the last one is waited for only once.
+    for (row, &mu) in weighted.iter().zip(&mu).rev() {
         for &(i, d) in row {
             let product = g.mul(mu, d);
             result[i as usize] = g.add(result[i as usize], product);

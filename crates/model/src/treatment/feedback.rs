@@ -131,8 +131,9 @@ pub fn gauss_newton(field: &Field, vector_of: &[usize]) -> (Field, Inputs) {
     let g = &mut result.graph;
     let kappa = g.parameter(inputs.gains);
     let weights: Vec<Node> = (1..=vectors).map(|k| g.parameter(inputs.gains + k)).collect();
+    // Faster than the product with the result, which all else waits for.
+    let delta: Vec<Node> = delta.into_iter().map(|delta| g.mul(kappa, delta)).collect();
     let push = pseudo_inverse_times(g, &field.jacobian, (vector_of, &weights), &delta);
-    let push: Vec<Node> = push.into_iter().map(|p| g.mul(kappa, p)).collect();
     subtract(&mut result, &push);
     result.parameters = inputs.gains + inputs.gain_count;
     (result, inputs)
