@@ -272,7 +272,7 @@ impl Stages for CompiledStages {
         if let Some(factor) = &self.factor {
             allowance.unsolved = measures[0];
             factor.iterate(measures, 1, work);
-            allowance.factor = measures[0];
+            allowance.squared_factor = measures[0];
         }
         Finished { moves: self.moves(numbers), allowance }
     }
@@ -670,7 +670,8 @@ pub(super) fn judge(
     let vectors = attempts.vectors.vectors.count();
     let [factor, unsolved] = g.record(|r| {
         let measures = Measures::at(r, places.measures);
-        [measures.factor(collocation, vectors, r.value(most)), measures.change].map(Value::node)
+        let squared_factor = measures.squared_factor(collocation, vectors, r.value(most));
+        [squared_factor, measures.change].map(Value::node)
     });
     let attempted = AttemptResult {
         x1,

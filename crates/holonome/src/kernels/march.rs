@@ -16,7 +16,7 @@ use holonome_arithmetic::{Real, in_pairs, products};
 use holonome_integrate::controller::pi::{Controller, JudgedAttempt};
 use holonome_integrate::controller::slots::{Slots, Status, Within};
 use holonome_integrate::controller::trial::{Trial, time, trial};
-use holonome_integrate::controller::{Measured, StepControl, Yardstick, error_norm};
+use holonome_integrate::controller::{Measured, StepControl, Yardstick, squared_error};
 use holonome_integrate::plan::AdaptiveSteps;
 use holonome_integrate::run::REJECTIONS_OF_NEW;
 use holonome_integrate::scales::{advance, old_norm, set_norms};
@@ -72,7 +72,7 @@ pub struct AttemptResult {
     pub end_field: Vec<Node>,
     /// States within the step.
     pub interpolant: StepInterpolant,
-    /// The factor and the square of a [`holonome_integrate::scheme::map::Allowance`].
+    /// The numbers of a [`holonome_integrate::scheme::map::Allowance`].
     pub allowance: Option<(Node, Node)>,
 }
 
@@ -534,7 +534,7 @@ impl AttemptLoop<'_> {
             let length = trial.length.node();
             let attempted = r.nodes(|g| attempt(g, length));
             let x1 = r.values(&attempted.x1);
-            let (error, sizes, errors) = self.measure(r, before, &norms, &trial, &attempted);
+            let (square, sizes, errors) = self.measure(r, before, &norms, &trial, &attempted);
             let (mut carry, weights) = {
                 let (sizes, weights) = before[slots.carried.clone()].split_at(count);
                 (sizes.to_vec(), &mut weights.to_vec())
@@ -554,7 +554,7 @@ impl AttemptLoop<'_> {
             for (side, kept) in sides.iter().zip(r.values(&kept)) {
                 trial.resolves = trial.resolves & kept.equals(*side);
             }
-            let verdict = self.verdict(r, before, (error, &x1), &trial, &settled);
+            let verdict = self.verdict(r, before, (square, &x1), &trial, &settled);
             let end_field = r.values(&attempted.end_field);
             let result = [
                 (slots.x.clone(), r.values(&settled.x)),
@@ -587,8 +587,8 @@ impl AttemptLoop<'_> {
         norms
     }
 
-    /// Error of an attempt in units of the tolerance, and the squared sizes and errors of its
-    /// vectors.
+    /// Square of the error of an attempt in units of the tolerance, and the squared sizes and errors
+    /// of its vectors.
     fn measure<'r>(
         &self,
         r: &'r Recording,
@@ -605,27 +605,28 @@ impl AttemptLoop<'_> {
         let rounding = &before[self.slots.rounding.clone()];
         let yardstick = Yardstick { rtol: self.parameter(r, 0), vectors, norms, rounding };
         let x1 = r.values(&attempted.x1);
-        let mut error = error_norm(trial.length, &errors, &x1, yardstick, measured);
+        let mut square = squared_error(trial.length, &errors, &x1, yardstick, measured);
         if let Some((factor, unsolved)) = attempted.allowance {
-            let allowance = Allowance { factor: r.value(factor), unsolved: r.value(unsolved) };
-            error = allowance.apply(error, measured);
+            let [squared_factor, unsolved] = [factor, unsolved].map(|node| r.value(node));
+            let allowance = Allowance { squared_factor, unsolved };
+            square = allowance.apply(square, measured);
         }
-        (error, sizes, squares)
+        (square, sizes, squares)
     }
 
-    /// Verdict on an attempt to x₁ with this error.
+    /// Verdict on an attempt to x₁ with the square of its error.
     fn verdict<'r>(
         &self,
         r: &'r Recording,
         before: &[Value<'r>],
-        (error, x1): (Value<'r>, &[Value<'r>]),
+        (square, x1): (Value<'r>, &[Value<'r>]),
         trial: &Trial<Value<'r>>,
         settled: &Settled,
     ) -> Verdict<'r> {
         let slots = self.slots;
         let [zero, one, nan] = [0.0, 1.0, f64::NAN].map(|number| r.constant(number));
-        let error = Value::select(all_finite(x1), error, nan);
-        let small = error.at_most(one);
+        let square = Value::select(all_finite(x1), square, nan);
+        let small = square.at_most(one);
         let whole = all_finite(&r.values(&[&settled.x[..], &settled.largest].concat()));
         let mut good = small & whole;
         if self.projects() {
@@ -634,9 +635,9 @@ impl AttemptLoop<'_> {
         let going = before[slots.status].equals(zero) & trial.resolves;
         let is_first = before[slots.rejections].equals(zero);
         // An error that is not a number rejects any attempt but the first.
-        let retried = one.less(error) | !is_first;
+        let retried = one.less(square) | !is_first;
         let (accepted, rejected) = (going & good, going & !small & retried);
-        Verdict { error, small, whole, is_first, accepted, rejected }
+        Verdict { square, small, whole, is_first, accepted, rejected }
     }
 
     /// True if results are projected.
@@ -676,9 +677,9 @@ impl AttemptLoop<'_> {
     ) {
         let slots = self.slots;
         let [zero, one] = [0.0, 1.0].map(|number| r.constant(number));
-        let Verdict { error, small, whole, is_first, accepted, rejected } = *verdict;
+        let Verdict { square, small, whole, is_first, accepted, rejected } = *verdict;
         let memory = [after[slots.h_accepted], after[slots.last_error]];
-        let judged = JudgedAttempt { length: trial.length, error, is_first, accepted };
+        let judged = JudgedAttempt { length: trial.length, square, is_first, accepted };
         let [h, last_error] = Controller::new(&self.control).next(memory, judged);
         let again = after[slots.rejections] + one;
         for (slot, changes, value) in [
@@ -711,8 +712,8 @@ impl AttemptLoop<'_> {
 
 /// Verdict on an attempt.
 struct Verdict<'r> {
-    /// Its error in units of the tolerance, NaN if x₁ is not finite.
-    error: Value<'r>,
+    /// Square of its error in units of the tolerance, NaN if x₁ is not finite.
+    square: Value<'r>,
     /// True if the error is small enough.
     small: Truth<'r>,
     /// True if its treated result is finite.

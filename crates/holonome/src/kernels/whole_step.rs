@@ -8,7 +8,7 @@ use super::taylor::Taylor;
 use super::tracing::TracingSpace;
 use super::vectors::StateVectors;
 use super::watching::Watching;
-use holonome_integrate::controller::{Measured, Yardstick, error_norm};
+use holonome_integrate::controller::{Measured, Yardstick, squared_error};
 use holonome_integrate::fixed_point;
 use holonome_integrate::scales::{Kept, advance, lagged_errors};
 use holonome_integrate::scheme::collocation::Collocation;
@@ -216,7 +216,7 @@ impl Ingredients<'_> {
                 let yardstick =
                     Yardstick { rtol: r.constant(1.0), vectors, norms: kept, rounding: &[] };
                 let measured = &mut Measured { sizes: &mut sizes, errors: &mut errors };
-                error_norm(h, &estimates, &r.values(x1), yardstick, measured);
+                squared_error(h, &estimates, &r.values(x1), yardstick, measured);
             }
             if let Some(lagged) = lagged {
                 let first = r.values(&k[0]);

@@ -149,15 +149,16 @@ pub struct Measured<'a, R = f64> {
     pub errors: &'a mut [R],
 }
 
-/// Error of an attempted step of the length h > 0 in units of the tolerance,
+/// Square of the error of an attempted step of the length h > 0 in units of the tolerance,
 ///
 /// err² = (1/n) Σ |e_b|²/max(rtol max(S_b, |x₁_b|), h ν_b)²
 ///
 /// over the n vectors b of the state, with the rounding ν_b of its rate (see
 /// [`scales`](crate::scales)). `errors` are Σ e_i k_i without their factor h. Two estimates e₅, e₃
 /// are combined as in Hairer's `dop853.f` (HNW II.10 (10.17)): with their norms, err₅²/√(err₅² +
-/// 0.01 err₃²); the error of every vector then is e₅ times err₅/√(err₅² + 0.01 err₃²).
-pub fn error_norm<R: Real>(
+/// 0.01 err₃²); the error of every vector then is e₅ times err₅/√(err₅² + 0.01 err₃²). The square
+/// needs no root, for which the next step would wait.
+pub fn squared_error<R: Real>(
     h: R,
     errors: &[Vec<R>],
     x1: &[R],
@@ -166,12 +167,12 @@ pub fn error_norm<R: Real>(
 ) -> R {
     widest(
         #[inline(always)]
-        || norm(h, errors, x1, yardstick, measured),
+        || square_of(h, errors, x1, yardstick, measured),
     )
 }
 
 #[inline(always)]
-fn norm<R: Real>(
+fn square_of<R: Real>(
     h: R,
     errors: &[Vec<R>],
     x1: &[R],
@@ -209,17 +210,15 @@ fn norm<R: Real>(
         }
     }
     let [s, s3] = sums.map(|[a, b, c, d]| (a + b) + (c + d));
-    let count = h.constant(vectors.sized().max(1) as f64);
-    let (norm, factor) = if others.is_empty() {
-        ((s / count).sqrt(), square_of_h)
-    } else {
-        let both = h.constant(0.01).mul_add(s3, s) + tiny;
-        (s / (both * count).sqrt(), square_of_h * (s / both))
+    let mean = s * (square_of_h * (1.0 / vectors.sized().max(1) as f64));
+    let part = match others.is_empty() {
+        true => one,
+        false => s / (h.constant(0.01).mul_add(s3, s) + tiny),
     };
     for error in measured.errors.iter_mut() {
-        *error = *error * factor;
+        *error = *error * (square_of_h * part);
     }
-    h * norm
+    mean * part
 }
 
 #[cfg(test)]
@@ -237,13 +236,14 @@ mod tests {
         let (mut sizes, mut squares) = (vec![0.0; vectors.count()], vec![0.0; vectors.count()]);
         let measured = &mut Measured { sizes: &mut sizes, errors: &mut squares };
         (
-            error_norm(
+            squared_error(
                 h,
                 errors,
                 x1,
                 Yardstick { rtol: 0.5, vectors, norms, rounding: &[] },
                 measured,
-            ),
+            )
+            .sqrt(),
             squares,
         )
     }
@@ -290,7 +290,7 @@ mod tests {
                 norms: &[1.0],
                 rounding: &[rounding * rounding],
             };
-            error_norm(h, &[vec![1e-6]], &[0.0], yardstick, measured)
+            squared_error(h, &[vec![1e-6]], &[0.0], yardstick, measured).sqrt()
         };
         // An error of 1e-6 h in units of 1e-9, or of h times the rounding; a handful of operations
         // round.

@@ -32,8 +32,8 @@ pub struct ControllerMemory {
 pub struct JudgedAttempt<R: Real> {
     /// Its length.
     pub length: R,
-    /// Its error in units of the tolerance, NaN if x₁ is not finite.
-    pub error: R,
+    /// Square of its error in units of the tolerance, NaN if x₁ is not finite.
+    pub square: R,
     /// True if no attempt at this step was rejected before.
     pub is_first: R::Truth,
     /// True if it is accepted.
@@ -94,35 +94,44 @@ impl Controller {
     /// accepted one.
     #[inline(always)]
     pub fn next<R: Real>(&self, [h, last_error]: [R; 2], attempt: JudgedAttempt<R>) -> [R; 2] {
-        let JudgedAttempt { length, error, is_first, accepted } = attempt;
-        let [one, grow, shrink] = [1.0, self.grow, self.shrink].map(|value| error.constant(value));
-        let part =
-            error.larger(error.constant(LEAST_ERROR)).rough_power(error.constant(-self.alpha));
-        let factor = part * self.safety;
-        let mut grown = factor;
+        let JudgedAttempt { length, square, is_first, accepted } = attempt;
+        // err^(−α) for errors of at least `least`.
+        let power = |least: f64| {
+            square
+                .larger(square.constant(least * least))
+                .rough_power(square.constant(-0.5 * self.alpha))
+        };
+        let one = square.constant(1.0);
+        // The next attempt waits for this power, and for as little as possible behind it: what does
+        // not need it is found before, such as the limits as lengths.
+        let part = power(LEAST_ERROR);
+        let [safe, shortest, longest] =
+            [self.safety, self.shrink, self.grow].map(|factor| length * factor);
+        let shorter = safe * part;
+        let mut longer = shorter;
         if self.beta != 0.0 {
-            grown = factor * last_error.rough_power(error.constant(self.beta));
+            longer = safe * last_error.rough_power(square.constant(self.beta)) * part;
         }
         if self.foresees {
-            let (wished, asked) = (length * part, last_error * h);
-            grown = R::select(wished.less(asked), grown * (wished / asked), grown);
+            let decrease = part * (length / (last_error * h));
+            longer = R::select(decrease.less(one), longer * decrease, longer);
         }
         // A step that took several attempts does not grow.
-        let most = R::select(is_first, grow, one);
-        let grown = if self.finds_length { most } else { grown.larger(shrink).smaller(most) };
-        let shrunk = factor.larger(shrink).smaller(one);
-        let shrunk = R::select(error.finite(), shrunk, error.constant(self.blind));
+        let longest = R::select(is_first, longest, length);
+        let longer =
+            if self.finds_length { longest } else { longer.larger(shortest).smaller(longest) };
+        let shorter = shorter.larger(shortest).smaller(length);
+        let shorter = R::select(square.finite(), shorter, length * self.blind);
         let last_error = if self.foresees {
-            let mut foreseen = part;
-            if self.least_foreseen > LEAST_ERROR {
-                let least = error.larger(error.constant(self.least_foreseen));
-                foreseen = least.rough_power(error.constant(-self.alpha));
-            }
-            foreseen / grown
+            let foreseen = match self.least_foreseen > LEAST_ERROR {
+                true => power(self.least_foreseen),
+                false => part,
+            };
+            length * foreseen / longer
         } else {
-            error.larger(error.constant(LEAST_LAST_ERROR))
+            square.sqrt().larger(square.constant(LEAST_LAST_ERROR))
         };
-        [length * R::select(accepted, grown, shrunk), last_error]
+        [R::select(accepted, longer, shorter), last_error]
     }
 }
 
@@ -131,8 +140,8 @@ mod tests {
     use super::*;
 
     fn next(controller: &Controller, before: [f64; 2], error: f64, is_first: bool) -> [f64; 2] {
-        let (length, accepted) = (before[0], error <= 1.0);
-        controller.next(before, JudgedAttempt { length, error, is_first, accepted })
+        let (length, square, accepted) = (before[0], error * error, error <= 1.0);
+        controller.next(before, JudgedAttempt { length, square, is_first, accepted })
     }
 
     #[test]
@@ -164,7 +173,8 @@ mod tests {
                 // err = (h/ℓ)^(1/α), by which h err^(−α) is ℓ.
                 let error = f64::powf(memory[0] / asked, 1.0 / gauss.alpha);
                 let (length, is_first, accepted) = (memory[0], true, true);
-                memory = gauss.next(memory, JudgedAttempt { length, error, is_first, accepted });
+                let square = error * error;
+                memory = gauss.next(memory, JudgedAttempt { length, square, is_first, accepted });
                 // Nothing is known before the first step.
                 let foreseen = if k == 0 { 1.0 } else { f64::min(ratio, 1.0) };
                 // Three rough powers.

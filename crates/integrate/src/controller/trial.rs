@@ -48,7 +48,8 @@ pub(crate) fn shortest_resolved<R: Real>(elapsed: R) -> R {
 
 /// True if a step of length `h` goes to the end, as does one that would leave a sliver.
 pub(crate) fn reaches_end<R: Real>(span: R, elapsed: R, h: R) -> R::Truth {
-    (span - elapsed).at_most(h * SLIVER)
+    // What is left is known before h is.
+    ((span - elapsed) * (1.0 / SLIVER)).at_most(h)
 }
 
 /// Largest ratio of a last step to the one that is wanted.

@@ -206,29 +206,31 @@ pub struct Measures<R> {
 }
 
 impl<R: Real> Measures<R> {
-    /// Factor of the estimate in step-size control: with it the estimate is at least as large as
-    /// the first change of the iteration demands, which alone causes `most` at most, and no smaller
-    /// than what the ends show.
+    /// Square of the factor of the estimate in step-size control: with it the estimate is at least
+    /// as large as the first change of the iteration demands, which alone causes `most` at most, and
+    /// no smaller than what the ends show. The next step waits for it, and for one root only.
     #[inline(always)]
-    pub fn factor(self, collocation: &Collocation, vectors: usize, most: R) -> R {
+    pub fn squared_factor(self, collocation: &Collocation, vectors: usize, most: R) -> R {
         let Measures { last, before, first, hidden, too_far, h, .. } = self;
         let [zero, one] = [0.0, 1.0].map(|number| h.constant(number));
         let mean = h.constant(1.0 / vectors.max(1) as f64);
-        let norm = h * (mean * last).sqrt();
+        // Of the norm; so are the numbers below, one of which may take its place.
+        let square = (h * h * mean) * last;
         // As large as it has to be for the first change of the iteration, but no larger than what
         // is accepted; and where coefficients hardly decrease, at a kink or at a wall, as large as
         // the last would be of those that do.
-        let by_change = most * (first / too_far).smaller(one).sqrt();
-        let by_decrease = (last / before).smaller(one) * norm.sqrt();
+        let by_change = (most * most) * (first / too_far).smaller(one);
+        let decrease = (last / before).smaller(one);
+        let by_decrease = (decrease * decrease) * square.sqrt();
         let wanted = by_change.larger(by_decrease);
         let (factor, power) = of_error(collocation);
         let reach = h * collocation.nodes[0];
         let left = ((reach * reach) * mean) * hidden;
         let [tiny, biggest] = [f64::MIN_POSITIVE, f64::MAX].map(|number| h.constant(number));
         let left = left.smaller(biggest).larger(tiny);
-        let left = left.rough_power(h.constant(0.5 * power)) * factor;
+        let left = left.rough_power(h.constant(power)) * (factor * factor);
         let wanted = wanted.larger(R::select(zero.less(hidden), left, zero));
-        R::select(zero.less(norm) & norm.less(wanted), wanted / norm, one)
+        R::select(zero.less(square) & square.less(wanted), wanted / square, one)
     }
 }
 

@@ -108,7 +108,7 @@ impl Stages for SliceStages<'_> {
                         reach[k] = part;
                         k += 1;
                     };
-                    collocation::reach(*node, [base, h / length, length], put, s);
+                    collocation::reach(*node, [base, h * (1.0 / length), length], put, s);
                     for ((y, x), w) in stage.iter_mut().zip(x).zip(memory.w.chunks_exact(s)) {
                         *y = w.iter().zip(&*reach).fold(*x, |sum, (w, part)| w.mul_add(*part, sum));
                     }
@@ -196,14 +196,14 @@ impl Stages for SliceStages<'_> {
                 *start = missed_at_ends([of(*start, -1.0), of(*end, 1.0)]);
             }
             hidden = rules::hidden([seen, before, measured(vectors, scales, start)]);
-            error.iter_mut().zip(start).for_each(|(error, missed)| *error = error.larger(*missed));
+            error.iter_mut().zip(start).for_each(|(error, missed)| *error = error.largest(*missed));
         }
         let mut allowance = Allowance::NONE;
         if let Some(most) = self.most_by_first_change {
             let last = measured(vectors, scales, error);
             let measures = Measures { change, last, before, first, hidden, too_far, h };
-            let factor = measures.factor(self.collocation, scales.len(), most);
-            allowance = Allowance { factor, unsolved: change };
+            let squared_factor = measures.squared_factor(self.collocation, scales.len(), most);
+            allowance = Allowance { squared_factor, unsolved: change };
         }
         Finished { moves, allowance }
     }

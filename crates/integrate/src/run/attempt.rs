@@ -5,7 +5,7 @@ use super::Engine;
 use super::march::Wanted;
 use crate::controller::pi::{Controller, ControllerMemory, JudgedAttempt};
 use crate::controller::trial::{Trial, reaches_end, shortest_resolved, trial};
-use crate::controller::{Measured, Yardstick, error_norm, start};
+use crate::controller::{Measured, Yardstick, squared_error, start};
 use crate::failure::Failure;
 use crate::plan::AdaptiveSteps;
 use crate::scales::old_norm;
@@ -141,14 +141,14 @@ impl Engine<'_> {
                 return Err(Failure::StepCollapsed { t, h, rejections, culprit: self.culprit(h) });
             }
             let Trial { length, end, .. } = attempt;
-            let error = self.attempt(length, norms);
-            if error.is_nan() && rejections == 0 {
+            let square = self.attempt(length, norms);
+            if square.is_nan() && rejections == 0 {
                 // Either the step is far too long, or the field is undefined where it starts.
                 self.first_stage()?;
             }
-            let (is_first, accepted) = (rejections == 0, error <= 1.0);
+            let (is_first, accepted) = (rejections == 0, square <= 1.0);
             let ControllerMemory { h: before, last_error } = self.state.controller;
-            let judged = JudgedAttempt { length, error, is_first, accepted };
+            let judged = JudgedAttempt { length, square, is_first, accepted };
             let [next, last_error] = controller.next([before, last_error], judged);
             if accepted {
                 self.controller = ControllerMemory { h: next, last_error };
@@ -223,7 +223,8 @@ impl Engine<'_> {
         self.map.length(StepFrom { t: *t, h, x }, yardstick, workspace)
     }
 
-    /// Make one attempt. Returns its error in units of the tolerance, NaN if x₁ is not finite.
+    /// Make one attempt. Returns the square of its error in units of the tolerance, NaN if x₁ is not
+    /// finite.
     fn attempt(&mut self, h: f64, norms: Norms) -> f64 {
         let (map, vectors) = (self.map, self.system.vectors());
         self.memory.copy_from_slice(&self.state.memory);
@@ -236,10 +237,10 @@ impl Engine<'_> {
         let measured = &mut Measured { sizes: &mut self.sizes, errors: &mut self.errors };
         let rounding = &self.state.scales.rounding;
         let yardstick = Yardstick { rtol: self.tolerance, vectors, norms, rounding };
-        let error =
-            error_norm(h, &self.stages[map.facts().errors.clone()], &self.x1, yardstick, measured);
-        let error = allowance.apply(error, measured);
-        if all_finite(&self.x1) { error } else { f64::NAN }
+        let errors = &self.stages[map.facts().errors.clone()];
+        let square = squared_error(h, errors, &self.x1, yardstick, measured);
+        let square = allowance.apply(square, measured);
+        if all_finite(&self.x1) { square } else { f64::NAN }
     }
 }
 

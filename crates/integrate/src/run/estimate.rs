@@ -1,7 +1,7 @@
 //! Errors of a step's vectors, and the scales that follow from them.
 
 use super::Engine;
-use crate::controller::{Measured, Yardstick, error_norm};
+use crate::controller::{Measured, Yardstick, squared_error};
 use crate::cost::Cost;
 use crate::failure::Failure;
 use crate::plan::AdaptiveSteps;
@@ -79,7 +79,7 @@ impl Engine<'_> {
                 let norms = self.state.scales.sizes(vectors.count());
                 let yardstick = Yardstick { rtol: 1.0, vectors, norms, rounding: &[] };
                 let measured = &mut Measured { sizes: &mut self.sizes, errors: &mut self.errors };
-                error_norm(h, &self.stages[facts.errors.clone()], &self.x1, yardstick, measured);
+                squared_error(h, &self.stages[facts.errors.clone()], &self.x1, yardstick, measured);
             }
             Estimate::Lagged(next) => {
                 let pending = self.scales.pending(vectors.count());

@@ -110,7 +110,7 @@ static TABLEAU: LazyLock<Tableau> = LazyLock::new(|| {
             ],
         ],
         b: WEIGHTS,
-        // The error is |h| e₅²/√(e₅² + 0.01 e₃²), see `controller::error_norm`.
+        // The error is |h| e₅²/√(e₅² + 0.01 e₃²), see `controller::squared_error`.
         error: &[
             (
                 &[

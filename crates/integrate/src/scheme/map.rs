@@ -101,8 +101,8 @@ pub enum NoStep {
 /// Allowance for errors of an attempt that its estimates do not contain.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Allowance<R = f64> {
-    /// Factor of the error in step-size control.
-    pub factor: R,
+    /// Square of the factor of the error in step-size control.
+    pub squared_factor: R,
     /// Square of an iteration's last change, relative to the sizes of the vectors; the metric of a
     /// correction counts it as an error of every vector.
     pub unsolved: R,
@@ -110,17 +110,18 @@ pub struct Allowance<R = f64> {
 
 impl Allowance {
     /// For estimates that contain all errors.
-    pub const NONE: Allowance = Allowance { factor: 1.0, unsolved: 0.0 };
+    pub const NONE: Allowance = Allowance { squared_factor: 1.0, unsolved: 0.0 };
 }
 
 impl<R: Real> Allowance<R> {
-    /// Error of an attempt with the allowance, which also enters the errors of the vectors.
+    /// Square of the error of an attempt with the allowance, which also enters the errors of the
+    /// vectors.
     #[inline(always)]
-    pub fn apply(self, error: R, measured: &mut Measured<R>) -> R {
+    pub fn apply(self, square: R, measured: &mut Measured<R>) -> R {
         for (error, &size) in measured.errors.iter_mut().zip(measured.sizes.iter()) {
             *error = self.unsolved.mul_add(size, *error);
         }
-        self.factor * error
+        self.squared_factor * square
     }
 }
 

@@ -225,10 +225,12 @@ fn started<'r>(r: &'r Recording, of: StageNodes, at: &Places, vectors: &Vectors)
         }
     }
     let [h, length] = [at.h, at.length].map(|k| of.single(r, k));
+    // The length of the last step is known before that of the next.
+    let ratio = h * (one / length);
     let [base, decayed] = [at.from, at.stop + 3].map(|k| r.state(k));
     let of_stage = |stage: usize| {
         let mut parts = Vec::with_capacity(s);
-        reach(of.node(r, 0, stage), [base, h / length, length], |part| parts.push(part), s);
+        reach(of.node(r, 0, stage), [base, ratio, length], |part| parts.push(part), s);
         parts
     };
     let reaches: Staged = (0..of.width()).map(of_stage).collect();
@@ -479,7 +481,7 @@ pub(super) fn finish(
             error
                 .iter_mut()
                 .zip(&missed)
-                .for_each(|(error, missed)| *error = error.larger(*missed));
+                .for_each(|(error, missed)| *error = error.largest(*missed));
         }
         let size = |i: usize| of.stage(&polynomial.w[i], 0).abs() + polynomial.last[i];
         let moved = scales.iter().enumerate();
@@ -532,11 +534,11 @@ impl Measures {
     }
 }
 
-/// Tape of [`rules::Measures::factor`], in place of the first of the measures. The parameter is the
+/// Tape of [`rules::Measures::squared_factor`], in place of the first of the measures. The parameter is the
 /// largest estimate that the iteration's first change may cause.
 pub(super) fn factor(collocation: &Collocation, vectors: &Vectors) -> Tape {
     Tape::recorded(Measures::COUNT, 1, |r| {
         let measures = Measures::at(r, std::array::from_fn(|k| k));
-        (vec![measures.factor(collocation, vectors.count(), r.parameter(0))], None)
+        (vec![measures.squared_factor(collocation, vectors.count(), r.parameter(0))], None)
     })
 }
