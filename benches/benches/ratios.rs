@@ -373,7 +373,7 @@ const ROWS: &[Row] = &[
     },
     Row {
         name: "euler, monitored, over C that monitors",
-        target: 1.2,
+        target: 0.9,
         measure: |c| per_step(c, "euler-diag", "feedback:euler"),
     },
     Row {
@@ -383,7 +383,7 @@ const ROWS: &[Row] = &[
     },
     Row {
         name: "rk4, monitored, over C that monitors",
-        target: 1.2,
+        target: 1.0,
         measure: |c| per_step(c, "rk4-diag", "feedback:rk4"),
     },
     Row {
