@@ -87,7 +87,7 @@ impl Attractions {
                 values.iter().map(|values| &values[first..=first + reads.len()]).collect();
             first += reads.len() + 1;
             if let Some(form) = form(reads, &values, &points) {
-                found.add(g, (k, *term), form, &points[0], model);
+                found.add(g, (k, *term), form, &points[0]);
             }
         }
         // Every body is as heavy along all its components.
@@ -121,14 +121,7 @@ impl Attractions {
         pair.is_of_leaves && self.list[only].between.iter().all(at_origin)
     }
 
-    fn add(
-        &mut self,
-        g: &mut Graph,
-        (number, term): (usize, Node),
-        form: Form,
-        point: &[f64],
-        model: &Model,
-    ) {
+    fn add(&mut self, g: &mut Graph, (number, term): (usize, Node), form: Form, point: &[f64]) {
         match form {
             Form::OfTwo(pairs) => {
                 let [first, second] = [0, 1]

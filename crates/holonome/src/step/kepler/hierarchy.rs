@@ -161,7 +161,7 @@ fn tightest(
     (clusters, starts): (&[Cluster], &[Start]),
     open: &[usize],
 ) -> Option<([usize; 2], Vec<usize>, Orbit)> {
-    let mut best: Option<((bool, f64), [usize; 2], Vec<usize>, Orbit)> = None;
+    let (mut best, mut highest) = (None, (false, 0.0));
     for (k, &a) in open.iter().enumerate() {
         for &b in &open[k + 1..] {
             if clusters[a].is_fixed && clusters[b].is_fixed {
@@ -184,12 +184,12 @@ fn tightest(
             let [first, second] = parts.map(|part| &starts[part]);
             let Some((orbit, rate)) = orbit(first, second, strength) else { continue };
             let rank = (orbit.period.is_some(), rate);
-            if best.as_ref().is_none_or(|(known, ..)| rank > *known) {
-                best = Some((rank, parts, attractions, orbit));
+            if rank > highest {
+                (best, highest) = (Some((parts, attractions, orbit)), rank);
             }
         }
     }
-    best.map(|(_, parts, attractions, orbit)| (parts, attractions, orbit))
+    best
 }
 
 /// Orbit of the second cluster about the first one, and the square of its angular frequency: that of

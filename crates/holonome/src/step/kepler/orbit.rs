@@ -183,7 +183,7 @@ fn stumpff(space: &mut dyn PhaseSpace, z: Value) -> [Value; 3] {
     let [mut c2, mut c3] = [2, 3].map(|n| {
         let coefficient = |k: usize| {
             let factorial: f64 = (1..=2 * k + n).map(|i| i as f64).product();
-            (if k % 2 == 0 { 1.0 } else { -1.0 }) / factorial
+            (if k.is_multiple_of(2) { 1.0 } else { -1.0 }) / factorial
         };
         let highest = space.constant(coefficient(TERMS - 1));
         (0..TERMS - 1).rev().fold(highest, |sum, k| {
