@@ -230,7 +230,7 @@ impl Primitives for Numbers {
 }
 
 /// Approximate aᵇ, for a positive, normal a and |b| ≤ 1 with a normal result: relative error within
-/// 2e-4, in 18 operations, of which 11 wait for each other. Step-size control does not need more and
+/// 2e-4, in 20 operations, of which 12 wait for each other. Step-size control does not need more and
 /// cannot wait.
 ///
 /// The result is 2 to the power of b log₂ a, of which the exponent is split off at either end. The
