@@ -712,6 +712,7 @@ fn the_methods_and_the_stages() {
             "a Hamiltonian with a constant mass matrix in a heat bath" => {
                 Some("spherical-pendulum.holo --friction 1 --inverse-temperature 2")
             }
+            "a Hamiltonian of motions of Kepler and a coupling" => Some("kepler.holo"),
             "a Poisson system" | "a Poisson system of parts with known flows" => {
                 Some("../spin.holo")
             }

@@ -132,6 +132,10 @@ fn main() {
             (problem.model.parameter_values.clone(), problem.model.initial.clone());
         let mut work = starts.work();
         let count = if cfg!(debug_assertions) { 1000 } else { starts.trajectories() };
+        // The first ones are interpreted, and then compiled.
+        for i in 0..256 {
+            starts.at(i, &mut parameters, &mut x, &mut work).unwrap();
+        }
         let (region, begin) = (Region::new(ALLOCATOR), Instant::now());
         for i in 0..count {
             starts.at(i, &mut parameters, &mut x, &mut work).unwrap();

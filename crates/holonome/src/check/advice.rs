@@ -174,6 +174,13 @@ fn advice_on_methods(
                 false => format!("        it holds {}; state what other integrals you know", kept.join(", ")),
             },
         ],
+        Some(_) if pace.is_some_and(|pace| pace.uneven().is_some()) => vec![
+            format!("advice: {name}, for short runs and for long ones"),
+            format!(
+                "        the steps that the motion needs vary by a factor of {:.0e} along it: equal steps, which symplectic methods need, would all be the shortest",
+                pace.and_then(Pace::uneven).unwrap_or(1.0)
+            ),
+        ],
         Some(_) if let Some((step, coupling)) = weakly_coupled(orbits) => vec![
             format!(
                 "advice: saba1064(kepler-splitting) {step} for long runs, {name} for others",
@@ -181,13 +188,6 @@ fn advice_on_methods(
             ),
             format!(
                 "        the coupling of the motions of Kepler is {coupling:.0e} of them; where bodies may come close to each other {name}"
-            ),
-        ],
-        Some(_) if pace.is_some_and(|pace| pace.uneven().is_some()) => vec![
-            format!("advice: {name}, for short runs and for long ones"),
-            format!(
-                "        the steps that the motion needs vary by a factor of {:.0e} along it: equal steps, which symplectic methods need, would all be the shortest",
-                pace.and_then(Pace::uneven).unwrap_or(1.0)
             ),
         ],
         Some(symplectic) => vec![

@@ -174,10 +174,10 @@ impl Report {
         };
         let coupled = match largest(|orbit| orbit.coupling) {
             0.0 => "not coupled".to_string(),
-            coupling => format!("coupled by {coupling:.0e} of their forces"),
+            coupling => format!("coupled by {coupling:.0e}"),
         };
         let eccentricity = largest(|orbit| orbit.eccentricity);
-        Some(format!("  {count}, {coupled}; eccentricity {eccentricity:.3} at most"))
+        Some(format!("  {count}, {coupled}, eccentricities up to {eccentricity:.3}"))
     }
 
     /// The whole report as text.

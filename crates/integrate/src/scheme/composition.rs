@@ -4,11 +4,11 @@
 //! the lower orders cancel. Some are negative in every composition of an order
 //! above 2.
 //!
-//! Compositions of the two flows of a splitting, φ_M(a₁h) φ_V(b₁h) φ_M(a₂h) … φ_M(a₁h),
-//! with Σ a_i = Σ b_i = 1, symmetric as well. They are for a kick that is smaller
-//! than the motion by a factor ε: saba1064 has an error of the size ε h¹⁰ + ε² h⁶ +
-//! ε³ h⁴, and the others likewise. Methods abah are for a kick whose flow is known to
-//! order 2 only.
+//! Compositions of the two flows of a splitting, φ_M(a₁h) φ_V(b₁h) φ_M(a₂h) …
+//! φ_M(a₁h), with Σ a_i = Σ b_i = 1, symmetric as well. They are for a kick that
+//! is smaller than the motion by a factor ε: saba1064 has an error of the size
+//! ε h¹⁰ + ε² h⁶ + ε³ h⁴, and the others likewise. Methods abah are for a kick
+//! whose flow is known to order 2 only.
 
 // The sources give more digits than f64 holds; they document which number is meant.
 #![allow(clippy::excessive_precision)]

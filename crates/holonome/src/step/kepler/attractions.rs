@@ -1,7 +1,6 @@
 //! Terms −κ/|r − s| and −κ/|r − c| of a potential energy, found by their values and derivatives at
 //! random points. So it does not matter how they are written.
 
-use super::hierarchy::Pair;
 use holonome_model::elaborate::model::Model;
 use holonome_model::graph::{Graph, Node};
 use holonome_model::treatment::structure::{ambient_points, evaluate};
@@ -108,17 +107,6 @@ impl Attractions {
     /// κ of all attractions.
     pub fn strengths(&self) -> Vec<Node> {
         self.list.iter().map(|attraction| attraction.strength).collect()
-    }
-
-    /// True if the motion of Kepler of a pair is the only term between its parts, with the same
-    /// formula: two bodies, or one and the origin.
-    pub fn is_exact(&self, pair: &Pair) -> bool {
-        let [only] = pair.attractions[..] else { return false };
-        let at_origin = |place: &Place| match *place {
-            Place::Body(_) => true,
-            Place::Centre(centre) => self.centres[centre].values.iter().all(|&v| v == 0.0),
-        };
-        pair.is_of_leaves && self.list[only].between.iter().all(at_origin)
     }
 
     fn add(&mut self, g: &mut Graph, (number, term): (usize, Node), form: Form, point: &[f64]) {

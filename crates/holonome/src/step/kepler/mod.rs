@@ -18,7 +18,7 @@ use super::flows::constant_masses;
 use super::formula_space::FormulaSpace;
 use super::summands::summands;
 use crate::kernels::Formula;
-use attractions::{Attractions, Centre};
+use attractions::{Attractions, Centre, Place};
 use hierarchy::{Cluster, Hierarchy, Pair};
 use holonome_integrate::phase_space::{PhaseSpace, Value};
 use holonome_model::elaborate::model::Model;
@@ -108,7 +108,7 @@ impl Kepler {
                     .into(),
             );
         }
-        let exact: Vec<bool> = hierarchy.pairs.iter().map(|pair| found.is_exact(pair)).collect();
+        let exact: Vec<bool> = hierarchy.pairs.iter().map(|pair| is_exact(pair, &found)).collect();
         let left_out: Vec<usize> = hierarchy
             .pairs
             .iter()
@@ -327,6 +327,17 @@ impl Kepler {
             dimensions.map(|cluster| values.by_ref().take(cluster.dimension).collect()).collect();
         Constants { share, inverse_mass, strength, free, others, centres }
     }
+}
+
+/// True if the motion of Kepler of a pair is the only term between its parts, with the same formula:
+/// that of two bodies, or of one and the origin.
+fn is_exact(pair: &Pair, found: &Attractions) -> bool {
+    let [only] = pair.attractions[..] else { return false };
+    let at_origin = |place: &Place| match *place {
+        Place::Body(_) => true,
+        Place::Centre(centre) => found.centres[centre].values.iter().all(|&v| v == 0.0),
+    };
+    pair.is_of_leaves && found.list[only].between.iter().all(at_origin)
 }
 
 /// See [`Kepler::constants`].
