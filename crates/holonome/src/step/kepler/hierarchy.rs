@@ -6,6 +6,7 @@
 
 use super::attractions::{Attractions, Place};
 use holonome_model::elaborate::model::Model;
+use std::collections::BTreeMap;
 
 /// A body, a fixed centre, or a pair.
 pub struct Cluster {
@@ -56,13 +57,15 @@ pub struct Hierarchy {
     pub free: Vec<usize>,
     /// Places of the fixed centres at the start.
     pub centres: Vec<Vec<f64>>,
+    /// Numbers of the clusters at the start.
+    pub starts: Vec<Start>,
 }
 
 /// Numbers of a cluster at the start.
-struct Start {
+pub struct Start {
     /// 1/M, 0 if it is fixed.
-    inverse_mass: f64,
-    place: Vec<f64>,
+    pub inverse_mass: f64,
+    pub place: Vec<f64>,
     velocity: Vec<f64>,
 }
 
@@ -98,12 +101,10 @@ impl Hierarchy {
         }
         let leaves = clusters.len();
         let (mut pairs, mut open): (Vec<Pair>, Vec<usize>) = (Vec::new(), (0..leaves).collect());
-        while let Some((parts, attractions, orbit)) =
-            tightest(found, strengths, (&clusters, &starts), &open)
-        {
-            let [first, second] = parts;
+        let mut links = Links::new(found, strengths, (&clusters, &starts));
+        while let Some(([first, second], orbit)) = links.tightest() {
             let is_of_leaves = second < leaves && (first < leaves || clusters[first].is_fixed);
-            let whole = clusters.len();
+            let (parts, whole) = ([first, second], clusters.len());
             let places = parts.iter().flat_map(|&part| clusters[part].places.clone()).collect();
             clusters.push(Cluster {
                 dimension: clusters[first].dimension,
@@ -114,13 +115,14 @@ impl Hierarchy {
             });
             let start = joined(&starts[first], &starts[second]);
             starts.push(start);
+            let attractions = links.join(parts, whole, strengths, (&clusters, &starts));
             pairs.push(Pair { parts, whole, attractions, is_of_leaves, orbit });
             open.retain(|part| !parts.contains(part));
             open.push(whole);
         }
         let free = open.into_iter().filter(|&k| !clusters[k].is_fixed).collect();
         let centres = found.centres.iter().map(|centre| centre.values.clone()).collect();
-        Hierarchy { clusters, pairs, free, centres }
+        Hierarchy { clusters, pairs, free, centres, starts }
     }
 
     /// Components of the bodies in a cluster.
@@ -153,43 +155,89 @@ fn joined(first: &Start, second: &Start) -> Start {
     }
 }
 
-/// The two open clusters that turn about each other the fastest, bound ones before others; `None` if
-/// no two attract each other.
-fn tightest(
-    found: &Attractions,
-    strengths: &[f64],
-    (clusters, starts): (&[Cluster], &[Start]),
-    open: &[usize],
-) -> Option<([usize; 2], Vec<usize>, Orbit)> {
-    let (mut best, mut highest) = (None, (false, 0.0));
-    for (k, &a) in open.iter().enumerate() {
-        for &b in &open[k + 1..] {
-            if clusters[a].is_fixed && clusters[b].is_fixed {
-                continue;
-            }
-            let within = |cluster: usize, place: &Place| clusters[cluster].places.contains(place);
-            let attractions: Vec<usize> = (0..found.list.len())
-                .filter(|&k| {
-                    let [r, s] = &found.list[k].between;
-                    within(a, r) && within(b, s) || within(b, r) && within(a, s)
-                })
-                .collect();
-            let strength: f64 = attractions.iter().map(|&k| strengths[k]).sum();
-            if strength.is_nan() || strength <= 0.0 {
-                continue;
-            }
-            // The lighter one turns about the heavier one.
-            let parts =
-                if starts[a].inverse_mass <= starts[b].inverse_mass { [a, b] } else { [b, a] };
-            let [first, second] = parts.map(|part| &starts[part]);
-            let Some((orbit, rate)) = orbit(first, second, strength) else { continue };
-            let rank = (orbit.period.is_some(), rate);
+/// What is between two clusters.
+struct Link {
+    attractions: Vec<usize>,
+    /// If they attract each other: the heavier one and the lighter one, and its orbit. Bound ones
+    /// rank before others, and fast ones before slow ones.
+    candidate: Option<((bool, f64), [usize; 2], Orbit)>,
+}
+
+impl Link {
+    fn new(
+        [a, b]: [usize; 2],
+        attractions: Vec<usize>,
+        strengths: &[f64],
+        (clusters, starts): (&[Cluster], &[Start]),
+    ) -> Link {
+        let strength: f64 = attractions.iter().map(|&k| strengths[k]).sum();
+        let parts = if starts[a].inverse_mass <= starts[b].inverse_mass { [a, b] } else { [b, a] };
+        let [first, second] = parts.map(|part| &starts[part]);
+        let moves = strength > 0.0 && !(clusters[a].is_fixed && clusters[b].is_fixed);
+        let candidate = moves.then(|| orbit(first, second, strength)).flatten();
+        let candidate =
+            candidate.map(|(orbit, rate)| ((orbit.period.is_some(), rate), parts, orbit));
+        Link { attractions, candidate }
+    }
+}
+
+/// Links of the clusters that are in no pair, by their numbers in order.
+struct Links(BTreeMap<[usize; 2], Link>);
+
+impl Links {
+    /// Links of the fixed centres, which come first, and the bodies.
+    fn new(found: &Attractions, strengths: &[f64], at: (&[Cluster], &[Start])) -> Links {
+        let number = |place: Place| match place {
+            Place::Centre(centre) => centre,
+            Place::Body(body) => found.centres.len() + body,
+        };
+        let mut between: BTreeMap<[usize; 2], Vec<usize>> = BTreeMap::new();
+        for (k, attraction) in found.list.iter().enumerate() {
+            let mut pair = attraction.between.map(number);
+            pair.sort_unstable();
+            between.entry(pair).or_default().push(k);
+        }
+        let link = |(pair, attractions)| (pair, Link::new(pair, attractions, strengths, at));
+        Links(between.into_iter().map(link).collect())
+    }
+
+    /// The two clusters that turn about each other the fastest, and their orbit; `None` if no two
+    /// attract each other.
+    fn tightest(&self) -> Option<([usize; 2], Orbit)> {
+        let (mut best, mut highest) = (None, (false, 0.0));
+        for &(rank, parts, orbit) in self.0.values().filter_map(|link| link.candidate.as_ref()) {
             if rank > highest {
-                (best, highest) = (Some((parts, attractions, orbit)), rank);
+                (best, highest) = (Some((parts, orbit)), rank);
             }
         }
+        best
     }
-    best
+
+    /// Put the `whole` in the place of its parts; returns the attractions between these.
+    fn join(
+        &mut self,
+        parts: [usize; 2],
+        whole: usize,
+        strengths: &[f64],
+        at: (&[Cluster], &[Start]),
+    ) -> Vec<usize> {
+        let (mut within, mut others): (Vec<usize>, BTreeMap<usize, Vec<usize>>) =
+            Default::default();
+        let touched: Vec<[usize; 2]> =
+            self.0.keys().filter(|pair| pair.iter().any(|k| parts.contains(k))).copied().collect();
+        for pair in touched {
+            let attractions = self.0.remove(&pair).map_or(Vec::new(), |link| link.attractions);
+            match pair.iter().find(|k| !parts.contains(k)) {
+                Some(&other) => others.entry(other).or_default().extend(attractions),
+                None => within = attractions,
+            }
+        }
+        for (other, attractions) in others {
+            let pair = [other, whole];
+            self.0.insert(pair, Link::new(pair, attractions, strengths, at));
+        }
+        within
+    }
 }
 
 /// Orbit of the second cluster about the first one, and the square of its angular frequency: that of

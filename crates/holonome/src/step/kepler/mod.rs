@@ -27,6 +27,7 @@ use holonome_model::treatment::mechanics::Mechanics;
 use holonome_model::treatment::structure::{ambient_points, evaluate};
 use orbit::Motion;
 pub use report::{OrbitRow, orbits};
+use std::sync::OnceLock;
 
 /// Motions of Kepler, and what couples them.
 pub struct Kepler {
@@ -37,8 +38,9 @@ pub struct Kepler {
     /// moves freely 1/M; 1/m of the other coordinates; the fixed centres.
     constants: Formula,
     /// Derivatives of V less the terms that are a motion of Kepler, less the forces beside H that do
-    /// not act apart.
-    coupling: Formula,
+    /// not act apart: the nodes, and their formula once a step asks for it.
+    slopes: (Graph, Vec<Node>),
+    coupling: OnceLock<Formula>,
     /// Pairs whose term is left out of V.
     exact: Vec<bool>,
     /// True for clusters on which no force acts from outside.
@@ -133,7 +135,8 @@ impl Kepler {
         let constants = constants(&mut g, &found, &hierarchy, &masses, &others);
         Ok(Kepler {
             constants: Formula::unfused(&g, &constants),
-            coupling: Formula::unfused(&g, &coupling),
+            slopes: (g, coupling),
+            coupling: OnceLock::new(),
             hierarchy,
             others,
             exact,
@@ -221,7 +224,9 @@ impl Kepler {
     pub fn kick(&self, space: &mut dyn FormulaSpace, t: Value, y: &[Value]) -> Vec<Value> {
         let (constants, n) = (self.constants(space, y), y.len() / 2);
         let x = [self.positions(space, &constants, y), y[n..].to_vec()].concat();
-        let slope = space.at(&self.coupling, t, &x);
+        let (graph, slopes) = &self.slopes;
+        let coupling = self.coupling.get_or_init(|| Formula::unfused(graph, slopes));
+        let slope = space.at(coupling, t, &x);
         let force: Vec<Value> = slope
             .into_iter()
             .map(|slope| (space as &mut dyn PhaseSpace).scaled(-1.0, slope))

@@ -1,18 +1,12 @@
 //! Motions of Kepler as a user reads them.
 
-use super::super::functions::Functions;
-use super::super::nodes::Nodes;
-use super::super::recorder::{FsalMode, Given, record};
 use super::attractions::Place;
-use super::hierarchy::{Cluster, Orbit};
+use super::hierarchy::{Cluster, Hierarchy, Orbit};
 use super::{Kepler, Pair};
-use holonome_integrate::phase_space::PhaseSpace;
 use holonome_model::derived::Derived;
 use holonome_model::elaborate::model::Model;
-use holonome_model::treatment::mechanics::Mechanics;
 use holonome_model::treatment::structure::evaluate;
 use serde::Serialize;
-use std::sync::Arc;
 
 /// A motion of Kepler at the start of a model.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -27,7 +21,7 @@ pub struct OrbitRow {
     pub eccentricity: f64,
     /// Its period; `None` if it is not bound.
     pub period: Option<f64>,
-    /// Force of the coupling as a part of that of the motion.
+    /// Acceleration by the coupling as a part of that of the motion.
     pub coupling: f64,
 }
 
@@ -38,41 +32,46 @@ pub fn orbits(model: &Derived) -> Vec<OrbitRow> {
     {
         return Vec::new();
     }
-    Kepler::new(mechanics, model).map_or(Vec::new(), |kepler| rows(kepler, mechanics, model))
+    Kepler::new(mechanics, model).map_or(Vec::new(), |kepler| rows(&kepler, model))
 }
 
-fn rows(kepler: Kepler, mechanics: &Mechanics, model: &Model) -> Vec<OrbitRow> {
-    let n = mechanics.degrees;
-    let mut functions = Functions::new(mechanics, model);
-    functions.kepler = Some(kepler);
-    let functions = Arc::new(functions);
-    // Jacobi coordinates and the forces of the coupling, in place of a step.
-    let given = Given { follows: false, fsal: FsalMode::Compute, guesses: false };
-    let trace = record(Nodes::new(&functions), given, |space: &mut dyn PhaseSpace, t, _, x| {
-        let y = space.split(x);
-        let force = space.kick(t, &y);
-        [&y[..n], &force].concat()
-    });
-    let nodes: Vec<_> = trace.result.iter().map(|&(node, _)| node).collect();
-    let inputs = [&model.initial[..2 * n], &[model.t0, 0.0]].concat();
-    let values = evaluate(&trace.symbols.graph, &nodes, model.t0, &inputs, &model.parameter_values);
-    let Some(kepler) = &functions.kepler else { return Vec::new() };
+fn rows(kepler: &Kepler, model: &Model) -> Vec<OrbitRow> {
+    let (graph, slopes) = &kepler.slopes;
+    let slopes = evaluate(graph, slopes, model.t0, &model.initial, &model.parameter_values);
     let names = model.component_names();
     let name = |part: usize| name(kepler, &names, part);
-    let row = |pair: &Pair| {
-        let at = &kepler.hierarchy.clusters[pair.parts[1]].components;
-        let size = |shift: usize| at.iter().map(|&i| values[shift + i].powi(2)).sum::<f64>().sqrt();
-        let Orbit { semi_major_axis, eccentricity, period, .. } = pair.orbit;
+    let Hierarchy { clusters, pairs, starts, .. } = &kepler.hierarchy;
+    // Acceleration of a cluster by the coupling.
+    let acceleration = |part: usize, component: usize| -> f64 {
+        let bodies = kepler.hierarchy.bodies(part);
+        let force: f64 = bodies.iter().map(|body| -slopes[body[component]]).sum();
+        starts[part].inverse_mass * force
+    };
+    let row = |(pair, &exact): (&Pair, &bool)| {
+        let [first, second] = pair.parts;
+        let Orbit { semi_major_axis, eccentricity, period, strength } = pair.orbit;
+        let k = strength * (starts[first].inverse_mass + starts[second].inverse_mass);
+        let q: Vec<f64> =
+            starts[first].place.iter().zip(&starts[second].place).map(|(a, b)| b - a).collect();
+        let r = q.iter().map(|q| q * q).sum::<f64>().sqrt();
+        let beside: f64 = (0..clusters[first].dimension)
+            .map(|component| {
+                let moved = acceleration(second, component) - acceleration(first, component);
+                // The motion of Kepler is in the coupling if its term was not left out.
+                moved + if exact { 0.0 } else { k * q[component] / r.powi(3) }
+            })
+            .map(|a| a * a)
+            .sum();
         OrbitRow {
-            of: name(pair.parts[1]),
-            about: name(pair.parts[0]),
+            of: name(second),
+            about: name(first),
             semi_major_axis,
             eccentricity,
             period,
-            coupling: size(n) * size(0).powi(2) / pair.orbit.strength,
+            coupling: beside.sqrt() * r * r / k,
         }
     };
-    kepler.hierarchy.pairs.iter().map(row).collect()
+    pairs.iter().zip(&kepler.exact).map(row).collect()
 }
 
 /// Number of bodies that a name lists.
