@@ -1,0 +1,94 @@
+//! Motions of Kepler that are found in formulas, and models that have none.
+
+use holonome::check::Report;
+use holonome::{Problem, RunOptions, StepSize, prepare};
+
+fn problem(text: &str) -> Problem {
+    text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+/// What moves about what, in the order of the hierarchy.
+fn pairs(text: &str) -> Vec<(String, String)> {
+    let orbits = Report::new(&problem(text)).orbits;
+    orbits.into_iter().map(|orbit| (orbit.of, orbit.about)).collect()
+}
+
+fn named(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+    pairs.iter().map(|(of, about)| (of.to_string(), about.to_string())).collect()
+}
+
+/// A star, a planet and its moon; the forces between them are written in three ways.
+const MOON: &str = "coordinate s : R^2 = (0, 0)\nmomentum ps of s = (0, 0)\n\
+    coordinate m : R^2 = (1.01, 0)\nmomentum pm of m = 1e-6*(0, 1 + sqrt(0.1))\n\
+    coordinate b : R^2 = (1, 0)\nmomentum pb of b = 1e-3*(0, 1)\n\
+    hamiltonian dot(ps, ps)/2 + dot(pb, pb)/(2*1e-3) + dot(pm, pm)/(2*1e-6) - \
+    1e-3/norm(b - s) - 1e-6*((m.x - s.x)^2 + (m.y - s.y)^2)^(-1/2) - 1e-9/sqrt(dot(m - b, m - b))";
+
+#[test]
+fn a_moon_joins_its_planet() {
+    assert_eq!(pairs(MOON), named(&[("m", "b"), ("b and m", "s")]));
+    let orbits = Report::new(&problem(MOON)).orbits;
+    let period = orbits[0].period.unwrap();
+    // At the distance 0.01 with the velocity √0.1, by the law of energy and Kepler's third law; the
+    // difference of the places loses two digits.
+    let k = 1e-3 + 1e-6;
+    let a: f64 = 1.0 / (2.0 / 0.01 - 0.1 / k);
+    let exact = std::f64::consts::TAU * (a.powi(3) / k).sqrt();
+    assert!((period - exact).abs() < 1e-12 * exact, "{period} is not {exact}");
+}
+
+#[test]
+fn a_fixed_centre_attracts_beside_other_coordinates() {
+    let text = "coordinate x : R^3 = (3, 1, 0)\nmomentum p of x = (0, 1, 0)\n\
+        coordinate a = 0\nmomentum l of a = 1\n\
+        hamiltonian dot(p, p)/2 + l^2/2 - 2/norm(x - (2, 1, 0)) + 0.01*x.x*cos(a)";
+    let found = pairs(text);
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].0, "x");
+    // The centre is known up to the rounding of the points from which it is found.
+    let centre = found[0].1.trim_matches(['(', ')']).split(", ");
+    for (found, exact) in centre.map(|c| c.parse::<f64>().unwrap()).zip([2.0, 1.0, 0.0]) {
+        assert!((found - exact).abs() < 1e-12, "{found} is not {exact}");
+    }
+}
+
+#[test]
+fn other_forces_are_no_motions_of_kepler() {
+    let with = |potential: &str| {
+        format!(
+            "coordinate x : R^2 = (1, 0)\nmomentum p of x = (0, 1)\nhamiltonian dot(p, p)/2 + {potential}"
+        )
+    };
+    for potential in [
+        "1/norm(x)",
+        "-1/norm(x)^2",
+        "-1/sqrt(dot(x, x) + 0.01)",
+        "-1/sqrt(x.x^2 + 2*x.y^2)",
+        "-(1 + 0.1*cos(t))/norm(x)",
+        "-1/norm(x - (3*cos(t), 0))",
+    ] {
+        assert_eq!(pairs(&with(potential)), [], "{potential}");
+    }
+    assert_eq!(pairs(&with("-1/norm(x)")), named(&[("x", "the origin")]));
+}
+
+#[test]
+fn a_step_longer_than_a_period_is_refused_by_name() {
+    let text = "coordinate x : R^2 = (1, 0)\nmomentum p of x = (0, 1)\nhamiltonian dot(p, p)/2 - 1/norm(x)";
+    let end = |h: f64| {
+        let options = RunOptions {
+            method: "kepler-splitting".parse().unwrap(),
+            step: StepSize::Fixed(h),
+            until: 10.0 * h,
+            ..RunOptions::default()
+        };
+        let start = [1.0, 0.0, 0.0, 1.0];
+        prepare(problem(text), options).unwrap().steps((0.0, h), 1, &start)
+    };
+    // A circle of the period 2π, up to the rounding of a few operations.
+    let x = end(6.0).unwrap();
+    assert!((x[0] - 6f64.cos()).abs().max((x[1] - 6f64.sin()).abs()) < 1e-14, "{x:?}");
+    let error = end(7.0).unwrap_err().to_string();
+    assert!(error.contains("Kepler's equation for x.x"), "{error}");
+    assert!(error.contains("shorter than a period"), "{error}");
+}
