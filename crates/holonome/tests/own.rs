@@ -356,7 +356,7 @@ fn a_run_by_a_step_of_ones_own_is_resumed_once_its_scheme_is_registered() {
     let options = |name: &str| RunOptions {
         method,
         out: Some(folder.path().join(name)),
-        ..options("--step 0.001 --until 3000 --samples 11")
+        ..options("--step 0.001 --until 9000 --samples 11")
     };
     let simulation = |name: &str| prepare(model("henon-heiles", &[]), options(name)).unwrap();
     assert!(simulation("stopped").run(&mut |_| Control::Stop).unwrap().interrupted);
@@ -368,7 +368,7 @@ fn a_run_by_a_step_of_ones_own_is_resumed_once_its_scheme_is_registered() {
         assert!(refused.contains(part), "{refused}");
     }
     // A name that means another method to the parser is no exception.
-    let own = RunOptions { method: Method::plain(&LEAPFROG), ..options("own") };
+    let own = RunOptions { method: Method::plain(&LEAPFROG), until: 1e7, ..options("own") };
     assert!(
         prepare(model("henon-heiles", &[]), own)
             .unwrap()
@@ -385,7 +385,7 @@ fn a_run_by_a_step_of_ones_own_is_resumed_once_its_scheme_is_registered() {
         "{refused}"
     );
     let refused =
-        Simulation::extend(&path, 4000.0).err().expect("the scheme is not known").to_string();
+        Simulation::extend(&path, 10000.0).err().expect("the scheme is not known").to_string();
     assert!(refused.contains("method::register"), "{refused}");
 
     register(&KEPT).unwrap();
