@@ -63,6 +63,9 @@ pub enum Three {
     Fnma,
     /// b if the mask a is true, c if it is false.
     Select,
+    /// In every lane one lane of a or b: its number, counted on from a to b, is the integer in c.
+    /// All lanes of a kernel are then computed together.
+    Shuffle,
 }
 
 /// The mask for true.
@@ -163,13 +166,14 @@ impl Two {
 }
 
 impl Three {
-    /// Every operation of three arguments.
+    /// Every operation of three arguments that acts on each lane alone.
     pub const ALL: [Three; 4] = [Three::Fma, Three::Fms, Three::Fnma, Three::Select];
 
-    /// Result of the operation.
+    /// Result of the operation; for [`Three::Shuffle`] that in a kernel of one lane.
     #[inline(always)]
     pub fn evaluate(self, a: f64, b: f64, c: f64) -> f64 {
         match self {
+            Three::Shuffle => shuffle(&[a], &[b], c),
             Three::Fma => a.mul_add(b, c),
             Three::Fms => a.mul_add(b, -c),
             Three::Fnma => (-a).mul_add(b, c),
@@ -179,6 +183,14 @@ impl Three {
             }
         }
     }
+}
+
+/// The number that [`Three::Shuffle`] takes from the lanes of a or b: the integer in `place` counts
+/// on from one to the other, modulo the number of lanes of both.
+#[inline(always)]
+pub fn shuffle(a: &[f64], b: &[f64], place: f64) -> f64 {
+    let place = place.to_bits() as usize % (2 * a.len());
+    *a.get(place).unwrap_or_else(|| &b[place - a.len()])
 }
 
 /// Target of operations: [`Numbers`] carries them out at once, a tape records them for later. Code

@@ -1,17 +1,14 @@
 //! Sizes that decide between ways of computing, each with its measurements. The sizes of a model,
 //! which decide before any method is known, are in `holonome_model::policy`.
 
-/// Maximum number of operations of a structure-preserving step as a loop of machine code. Three
-/// times the capacity of the first-level instruction cache costs little if the code is read from
-/// end to end: 15 substeps of RATTLE on 24 links, 52 000 operations, take half as long as
-/// templated. But compiling takes 10 microseconds per operation.
-pub(crate) const LONGEST_LOOP: usize = 12_000;
-
-/// [`LONGEST_LOOP`] of a step that an ensemble takes in lanes, and [`LONGEST_STEP`] of one of a
-/// Runge–Kutta method: trajectories that do not fill vectors take four to ten times as long, which
-/// pays for a third of a second of compiling. RATTLE takes 26 000 operations on 180 links, and as
-/// many on a net of 7 by 7 knots.
-pub(crate) const LONGEST_LANE_STEP: usize = 30_000;
+/// Maximum number of operations of a structure-preserving step as a loop of machine code, and
+/// [`LONGEST_STEP`] of a step of a Runge–Kutta method that an ensemble takes in lanes. Several times
+/// the capacity of the first-level instruction cache costs little if the code is read from end to
+/// end: 15 substeps of RATTLE on 24 links, 52 000 operations, take half as long as templated, and
+/// nine stages on eight planets, 24 000, half as long as by single calls. But compiling takes 10
+/// microseconds per operation. RATTLE takes 26 000 operations on 180 links, and as many on a net of
+/// 7 by 7 knots.
+pub(crate) const LONGEST_LOOP: usize = 30_000;
 
 /// Maximum number of rows of systems that are eliminated in such a loop one row after the other;
 /// larger ones are eliminated from both ends, or in an order of little fill.

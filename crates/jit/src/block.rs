@@ -9,7 +9,7 @@
 use holonome_model::graph::aligned::Aligned;
 use holonome_model::graph::elementary::Elementary;
 use holonome_model::graph::interpret::{Backend, Kernel, Prologue, Refused};
-use holonome_model::graph::primitive::{One, TRUE, Three, Two};
+use holonome_model::graph::primitive::{One, TRUE, Three, Two, shuffle};
 use holonome_model::graph::tape::{Instruction, Tape};
 
 /// Interpreter of tapes on any processor, many lanes at once.
@@ -106,9 +106,10 @@ pub(crate) struct Program {
     block: usize,
 }
 
-/// True if spread numbers are those of lanes that there are.
-fn spread_within(code: &[Instruction], lanes: usize) -> bool {
+/// True if spread numbers are those of lanes that there are, and all lanes are in one block.
+fn mixed_within(code: &[Instruction], lanes: usize) -> bool {
     code.iter().all(|instruction| match instruction {
+        Instruction::Three(Three::Shuffle, ..) => lanes == 1 || lanes == 4 || lanes == 8,
         Instruction::One(One::Spread(lane), _) => usize::from(*lane) < lanes && lanes <= BLOCK,
         _ => true,
     })
@@ -188,7 +189,7 @@ impl Program {
             });
             steps.push(Step { operation, destination: slot[i], arguments });
         }
-        assert!(spread_within(code, lanes), "a lane that there is not, or too many of them");
+        assert!(mixed_within(code, lanes), "a lane that there is not, or too many of them");
         let width = match lanes {
             1 => 1,
             2..=4 => 4,
@@ -343,6 +344,15 @@ unsafe fn evaluate<const W: usize>(steps: &[Step], block: usize, work: *mut f64)
                     // SAFETY: as above, a group of a slot that the steps name.
                     unsafe { result.add(group).write([value; W]) };
                 }
+            }
+            Operation::Three(Three::Shuffle) => {
+                // SAFETY: slots that the steps name, of as many numbers as there are lanes.
+                let [a, b, places] =
+                    [a, b, c].map(|slot| unsafe { std::slice::from_raw_parts(slot, block) });
+                let mut shuffled = [0.0; W];
+                shuffled.iter_mut().zip(places).for_each(|(s, &place)| *s = shuffle(a, b, place));
+                // SAFETY: as above; nothing reads the arguments any more.
+                unsafe { result.write(shuffled) };
             }
             Operation::One(One::ShiftLeft(count)) => each!(|a| One::ShiftLeft(count).evaluate(a)),
             Operation::One(One::ShiftRight(count)) => each!(|a| One::ShiftRight(count).evaluate(a)),

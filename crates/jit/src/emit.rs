@@ -760,6 +760,9 @@ impl Emitter {
                 Action::Three(Three::Select) if self.shape.isa == Isa::Avx512 => {
                     self.ternary(step, now)
                 }
+                Action::Three(Three::Shuffle) if step.arguments[0] != step.arguments[1] => {
+                    self.shuffle(step, now)
+                }
                 _ => self.plain(step, now),
             }
             self.registers.unpin();
@@ -948,6 +951,8 @@ impl Emitter {
             Action::Two(Two::LargerInteger) if !evex => &[],
             Action::Two(Two::SubInteger) if bits => &[1],
             Action::Two(_) if bits => &[1, 0],
+            // Of one value.
+            Action::Three(Three::Shuffle) => &[],
             Action::Three(_) if bits => &[1],
             _ => &[],
         };
@@ -969,6 +974,9 @@ impl Emitter {
                 }
             }
             Action::Two(op) => self.two(op, d, places[0], places[1], evex),
+            Action::Three(Three::Shuffle) => {
+                self.assembler.permute(d, places[2].register(), places[0].operand());
+            }
             Action::Three(_) => {
                 self.assembler.blend(
                     d,
@@ -1076,6 +1084,35 @@ impl Emitter {
                 }
             }
         }
+        self.forget(step);
+        self.registers.put(d, step.result, step.first);
+        self.drop_if_dead(d, step);
+    }
+
+    /// Emit a shuffle of two values, which overwrites the places or the first value.
+    fn shuffle(&mut self, step: &Step, now: u32) {
+        let places = self.gather(step, &[2, 1], now);
+        let dies = |j: usize| step.next[j] == NEVER;
+        let d = match places {
+            [Place::In(a), b, Place::In(places)] if dies(0) => {
+                self.assembler.shuffle_over_first(a, places, b.operand());
+                a
+            }
+            [Place::In(a), b, places] => {
+                let d = match places {
+                    Place::In(r) if dies(2) => r,
+                    _ => self.destination(step.result, now),
+                };
+                match places {
+                    Place::At(m) => self.assembler.load(d, m),
+                    Place::In(r) if r != d => self.assembler.copy(d, r),
+                    _ => {}
+                }
+                self.assembler.shuffle_over_places(d, a, b.operand());
+                d
+            }
+            _ => unreachable!("the first value is in a register"),
+        };
         self.forget(step);
         self.registers.put(d, step.result, step.first);
         self.drop_if_dead(d, step);

@@ -100,6 +100,14 @@ impl Code {
     pub const GREATER_INTEGER: Code = Code::bits(2, 0x37);
     /// VEX only.
     const BLEND: Code = Code { wide: false, ..Code::bits(3, 0x4b) };
+    /// EVEX only: lanes of the last operand, by their numbers in the second.
+    const PERMUTE: Code = Code::bits(2, 0x16);
+    /// EVEX only: lanes of the second and the last operand, by their numbers in the first, which is
+    /// overwritten.
+    const SHUFFLE_OVER_PLACES: Code = Code::bits(2, 0x77);
+    /// EVEX only: lanes of the first, which is overwritten, and the last operand, by their numbers
+    /// in the second.
+    const SHUFFLE_OVER_FIRST: Code = Code::bits(2, 0x7f);
     /// EVEX only: any function of three bits, by its table of values.
     pub const TERNARY: Code = Code::bits(3, 0x25);
 }
@@ -309,6 +317,24 @@ impl Assembler {
         debug_assert!(self.is_evex());
         self.put(Code::TERNARY, destination, b, c);
         self.bytes.push(table);
+    }
+
+    /// destination = the lanes of a by their numbers in `places`; EVEX only.
+    pub(crate) fn permute(&mut self, destination: Vector, places: Vector, a: Operand) {
+        debug_assert!(self.is_evex());
+        self.put(Code::PERMUTE, destination, places, a);
+    }
+
+    /// places = the lanes of a and b by their numbers in it; EVEX only.
+    pub(crate) fn shuffle_over_places(&mut self, places: Vector, a: Vector, b: Operand) {
+        debug_assert!(self.is_evex());
+        self.put(Code::SHUFFLE_OVER_PLACES, places, a, b);
+    }
+
+    /// a = the lanes of a and b by their numbers in `places`; EVEX only.
+    pub(crate) fn shuffle_over_first(&mut self, a: Vector, places: Vector, b: Operand) {
+        debug_assert!(self.is_evex());
+        self.put(Code::SHUFFLE_OVER_FIRST, a, places, b);
     }
 
     /// Set all bits of a register.

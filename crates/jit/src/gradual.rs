@@ -4,6 +4,7 @@
 //! than to interpret them. All backends give the same bits, so nothing but the time depends on
 //! when a kernel is compiled.
 
+use crate::packed;
 use holonome_model::graph::aligned::{Aligned, LINE_NUMBERS};
 use holonome_model::graph::interpret::{
     Backend, Cycle, CycleMap, DiagonalLoop, DiagonalPlaces, Kernel, Program, Refused, RowLoop,
@@ -123,11 +124,14 @@ impl Kernel for GradualKernel {
     }
 
     /// Scratch for either kernel. That of machine code holds the states or the outputs, and at most
-    /// every value: one for each instruction, for each repair and output one more, and a mask.
+    /// every value: one for each instruction, for each repair and output one more, and a mask; or
+    /// what it needs in packs.
     fn work_len(&self) -> usize {
         let Tape { states, outputs, instructions, .. } = &self.tape;
         let values = 2 * instructions.len() + outputs.len() + 1;
-        (*states).max(outputs.len()) + (values + LINE_NUMBERS).max(self.program.work_len())
+        let alone =
+            (*states).max(outputs.len()) + (values + LINE_NUMBERS).max(self.program.work_len());
+        alone.max(packed::most_work(&self.tape))
     }
 
     fn outputs(&self) -> usize {

@@ -16,6 +16,7 @@
 //! | the register of each value | `registers.rs` |
 //! | instructions and operands | `emit.rs` |
 //! | their bytes | `encode.rs` |
+//! | operations that are alike as one on the lanes of a vector, and loops of them | `pack.rs`, `packed.rs` |
 //! | executable memory | `memory.rs` |
 //! | the kernel and its checks | `machine.rs` |
 //! | kernels for sums over pairs, diagonal by diagonal | `diagonals.rs` |
@@ -32,6 +33,8 @@ mod gradual;
 mod isa;
 mod machine;
 mod memory;
+mod pack;
+mod packed;
 mod registers;
 mod schedule;
 mod steps;

@@ -5,6 +5,7 @@ use crate::diagonals::CompiledDiagonals;
 use crate::emit::{self, Emitted, OfCycle, OfRows, Shape};
 use crate::isa::Isa;
 use crate::memory::Executable;
+use crate::packed::PackedLoop;
 use crate::steps::Analysis;
 use holonome_model::graph::aligned::{Aligned, LINE_NUMBERS, first_aligned};
 use holonome_model::graph::interpret::{
@@ -12,7 +13,8 @@ use holonome_model::graph::interpret::{
     RowArrays, RowLoop, RowPlaces, SEGMENT_LANES, Segment, SegmentLoop, SegmentPlace,
     SegmentPlaces, keep_one_by_one, sum_of_lanes,
 };
-use holonome_model::graph::tape::Tape;
+use holonome_model::graph::primitive::Three;
+use holonome_model::graph::tape::{Instruction, Tape};
 
 /// Compiler of tapes to the instructions of this processor.
 ///
@@ -81,7 +83,13 @@ impl Backend for MachineCode {
     fn compile(&self, tape: &Tape, lanes: usize) -> Result<Box<dyn Kernel>, Refused> {
         match &self.refusal {
             Some(refused) => Err(refused.clone()),
-            None => Ok(Box::new(Compiled::new(tape, Shape::new(self.isa, lanes, tape))?)),
+            None => {
+                let compiled = Compiled::new(tape, Shape::new(self.isa, lanes, tape))?;
+                Ok(match lanes == 1 && PackedLoop::suits(tape, self.isa) {
+                    true => Box::new(PackedLoop::new(tape, compiled, self.isa)),
+                    false => Box::new(compiled),
+                })
+            }
         }
     }
 
@@ -194,6 +202,11 @@ impl Parts {
                 reason: "the formulas are too long for machine code".to_string(),
             });
         }
+        let shuffles =
+            tape.instructions.iter().any(|i| matches!(i, Instruction::Three(Three::Shuffle, ..)));
+        if shuffles && (shape.isa != Isa::Avx512 || shape.vectors != 1) {
+            return Err(Refused { reason: "these lanes cannot be shuffled".to_string() });
+        }
         let analysis = Analysis::new(tape, &prologue, shape.side_by_side());
         // Single evaluations ignore the condition of a loop.
         let short = tape.operations() <= LONGEST_LOOP || tape.goes_on.is_some();
@@ -209,8 +222,8 @@ impl Parts {
 }
 
 /// A tape as machine code.
-struct Compiled {
-    prologue: Prologue,
+pub(crate) struct Compiled {
+    pub(crate) prologue: Prologue,
     shape: Shape,
     states: usize,
     outputs: usize,
@@ -230,7 +243,7 @@ struct Compiled {
 }
 
 impl Compiled {
-    fn new(tape: &Tape, shape: Shape) -> Result<Compiled, Refused> {
+    pub(crate) fn new(tape: &Tape, shape: Shape) -> Result<Compiled, Refused> {
         let Parts { prologue, shape, run, chains, iterate, repairs } = Parts::new(tape, shape)?;
         let spills =
             run.spills.max(iterate.as_ref().map_or(0, |i| i.spills)) * shape.width.numbers();

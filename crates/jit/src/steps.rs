@@ -443,6 +443,7 @@ fn ordered(tape: &Tape, value: &[Value], needed: &[bool], vectors: u32) -> Vec<u
             Instruction::One(One::Sqrt, _) => 20,
             // Through memory.
             Instruction::One(One::Spread(_), _) => 10,
+            Instruction::Three(Three::Shuffle, ..) => 3,
             Instruction::Two(Two::Div, ..) => 13,
             Instruction::Two(Two::Add | Two::Sub | Two::Mul, ..) => 4,
             Instruction::Three(Three::Fma | Three::Fms | Three::Fnma, ..) => 4,

@@ -5,7 +5,7 @@ use super::{
     ClassRow, ConstraintRole, ConstraintRow, Jacobian, MassMatrix, MethodRow, ModelKind, OrbitRow,
     Rank, Report, TemplateRows, VariableRow,
 };
-use crate::policy::{LONGEST_LANE_STEP, LONGEST_LOOP};
+use crate::policy::LONGEST_LOOP;
 use holonome_integrate::method::TREATMENTS;
 use holonome_words::option;
 
@@ -308,7 +308,7 @@ impl Report {
             lines.extend([
                 format!("  steps of explicit structure-preserving methods: {explicit}"),
                 format!("  of others: {others}"),
-                format!("  unrolled, fixed steps are a loop of machine code where that takes no more than {LONGEST_LOOP} operations, in sweeps {LONGEST_LANE_STEP}"),
+                format!("  unrolled, fixed steps are a loop of machine code where that takes no more than {LONGEST_LOOP} operations"),
             ]);
             if explicit_in_sweeps.templated != explicit.templated {
                 lines.push(format!("  those of explicit ones in sweeps: {explicit_in_sweeps}"));

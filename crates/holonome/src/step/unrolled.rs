@@ -14,7 +14,7 @@ use super::program::{
 use super::recorder::{System, Trace};
 use super::symbols::Symbols;
 use crate::kernels::{Bound, Parametric, Quantities};
-use crate::policy::{FEWEST_SWEPT, LONGEST_LANE_STEP, LONGEST_LOOP};
+use crate::policy::{FEWEST_SWEPT, LONGEST_LOOP};
 use holonome_integrate::method::MethodTreatment;
 use holonome_integrate::newton::{CLOSE, NewtonSystem};
 use holonome_integrate::phase_space::{Equation, Monitored};
@@ -407,7 +407,7 @@ impl LoweredProgram<Unrolled> {
             pilots,
             multipliers: &self.multipliers,
             draws: self.draws.as_ref().map(|(draws, _)| draws),
-            longest: if ensemble { LONGEST_LANE_STEP } else { LONGEST_LOOP },
+            longest: LONGEST_LOOP,
         })
     }
 

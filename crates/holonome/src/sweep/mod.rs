@@ -31,7 +31,7 @@ use crate::hold;
 use crate::kernels::{CompiledLanes, CompiledStep, Parametric, StepSource};
 use crate::measure::Table;
 use crate::options::{RunOptions, Settings, SweepOptions};
-use crate::policy::LONGEST_LANE_STEP;
+use crate::policy::LONGEST_LOOP;
 use crate::problem::Problem;
 use crate::recording::{
     Place, RecordedArray, RunMeasure, TIME, UnitLabels, deviation, members_of_family,
@@ -548,7 +548,7 @@ impl Sweep {
             system: simulation.trajectory.system.unrolled()?,
             targets,
             parameters: targets + simulation.target_count() + simulation.trajectory.gains.len(),
-            longest: LONGEST_LANE_STEP,
+            longest: LONGEST_LOOP,
         })
     }
 

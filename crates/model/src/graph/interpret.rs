@@ -7,7 +7,7 @@
 
 use super::aligned::Aligned;
 use super::elementary::Elementary;
-use super::primitive::{One, TRUE, Three, Two};
+use super::primitive::{One, TRUE, Three, Two, shuffle};
 use super::tape::{Instruction, Register, Tape};
 use holonome_linear::halves::by_halves;
 use std::cmp::Reverse;
@@ -803,6 +803,15 @@ impl Program {
             if let Operation::One(One::Spread(lane)) = step.operation {
                 let value = work[at(step.arguments[0], usize::from(lane))];
                 work[at(step.destination, 0)..][..self.together].fill(value);
+                continue;
+            }
+            if let Operation::Three(Three::Shuffle) = step.operation {
+                let [a, b, places, _] = step.arguments.map(|s| at(s, 0)..at(s, self.together));
+                let shuffled: Vec<f64> = work[places]
+                    .iter()
+                    .map(|&place| shuffle(&work[a.clone()], &work[b.clone()], place))
+                    .collect();
+                work[at(step.destination, 0)..][..self.together].copy_from_slice(&shuffled);
                 continue;
             }
             for lane in 0..self.together {

@@ -50,7 +50,8 @@ impl Instruction {
         list.into_iter().take(count)
     }
 
-    fn map(self, f: impl Fn(Register) -> Register) -> Instruction {
+    /// This instruction with other arguments.
+    pub fn map(self, f: impl Fn(Register) -> Register) -> Instruction {
         use Instruction::*;
         match self {
             Constant(_) | State(_) | Parameter(_) | Time => self,
@@ -137,7 +138,12 @@ impl Tape {
     /// True if its lanes are not independent evaluations, so that all of them have to be computed
     /// together.
     pub fn mixes_lanes(&self) -> bool {
-        self.instructions.iter().any(|i| matches!(i, Instruction::One(One::Spread(_), _)))
+        self.instructions.iter().any(|i| {
+            matches!(
+                i,
+                Instruction::One(One::Spread(_), _) | Instruction::Three(Three::Shuffle, ..)
+            )
+        })
     }
 
     /// True if the body reads the time.
@@ -589,6 +595,9 @@ impl Display for Tape {
                 Instruction::Three(Three::Fma, a, b, c) => writeln!(f, "fma r{a}*r{b} + r{c}")?,
                 Instruction::Three(Three::Fms, a, b, c) => writeln!(f, "fma r{a}*r{b} - r{c}")?,
                 Instruction::Three(Three::Fnma, a, b, c) => writeln!(f, "fma r{c} - r{a}*r{b}")?,
+                Instruction::Three(Three::Shuffle, a, b, c) => {
+                    writeln!(f, "lanes r{c} of r{a} and r{b}")?
+                }
                 Instruction::Repair(function, [a, b, fast, valid]) => {
                     writeln!(f, "r{fast} if r{valid} else {function:?}(r{a}, r{b})")?
                 }
