@@ -74,7 +74,7 @@ fn stages(criterion: &mut Criterion) {
         let (graph, roots) = fuse(&graph, &roots);
         let lay_out = || Tape::of_fused(&graph, &roots, *dimension, *parameters);
         group.bench_function("lay out", |bench| bench.iter(|| black_box(lay_out())));
-        let (tape, best) = (lay_out(), holonome_jit::best());
+        let (tape, best) = (lay_out(), holonome_jit::best(false));
         group.bench_function("emit", |bench| {
             bench.iter(|| black_box(best.backend.compile(&tape, 1).map(drop)))
         });

@@ -2,7 +2,7 @@
 //! give the same bits.
 
 use crate::error::Error;
-use holonome_jit::{Best, BlockInterpreter, Gradual, best};
+use holonome_jit::{Best, BlockInterpreter, best};
 use holonome_model::graph::interpret::{Backend, Cycle, CycleMap, Interpreter, Kernel};
 use holonome_model::graph::tape::Tape;
 use holonome_words::option;
@@ -29,31 +29,23 @@ fn chosen() -> &'static Chosen {
                 let block = BlockInterpreter::detect();
                 wanted(Box::new(block), block.preferred_lanes())
             }
-            Ok("machine") => the_best(),
-            Ok("gradual") | Err(_) => gradually(the_best()),
+            Ok("machine") => the_best(false),
+            Ok("gradual") | Err(_) => the_best(true),
             Ok(other) => {
                 let ignored = format!(
                     "{VARIABLE}={other} is none of gradual, machine, block, interpreter, and is ignored"
                 );
-                Chosen { warning: Some(ignored), ..gradually(the_best()) }
+                Chosen { warning: Some(ignored), ..the_best(true) }
             }
         }
     })
 }
 
-fn the_best() -> Chosen {
-    let Best { backend, lanes, refused } = best();
+fn the_best(gradually: bool) -> Chosen {
+    let Best { backend, lanes, refused } = best(gradually);
     let slower =
         |reason| format!("{reason}; formulas are interpreted, which takes several times as long");
     Chosen { backend, lanes, warning: refused.map(|refused| slower(refused.reason)) }
-}
-
-/// The same backend; one that makes machine code does so once a kernel has been evaluated often.
-fn gradually(chosen: Chosen) -> Chosen {
-    match chosen.warning {
-        None => Chosen { backend: Box::new(Gradual::new(chosen.backend)), ..chosen },
-        Some(_) => chosen,
-    }
 }
 
 /// The best backend available, for callers that compile many small tapes themselves.

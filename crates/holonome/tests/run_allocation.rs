@@ -175,7 +175,7 @@ fn rows(pool: &ThreadPool, name: &str, text: &str) {
     let problem = Problem::from_text(name, text, &BTreeMap::new(), &Settings::default()).unwrap();
     let (model, field) = (&problem.model, problem.examined.rows.as_ref().expect("a large model"));
     let backends: [Box<dyn Backend>; 3] =
-        [best().backend, Box::new(BlockInterpreter::detect()), Box::new(Interpreter)];
+        [best(false).backend, Box::new(BlockInterpreter::detect()), Box::new(Interpreter)];
     for backend in &backends {
         for program in [&field.field, &field.invariants, &field.jacobian] {
             let kernel = RowKernel::new(program, &model.parameter_values, backend.as_ref(), BLOCK);

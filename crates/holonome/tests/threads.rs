@@ -59,7 +59,7 @@ fn moved(problem: &Problem) -> Vec<f64> {
 #[test]
 fn sums() {
     let backends: [Box<dyn Backend>; 3] =
-        [best().backend, Box::new(BlockInterpreter::detect()), Box::new(Interpreter)];
+        [best(false).backend, Box::new(BlockInterpreter::detect()), Box::new(Interpreter)];
     for problem in [bodies(), argon(), water()] {
         let (model, rows) =
             (&problem.model, problem.examined.rows.as_ref().expect("a large model"));

@@ -49,12 +49,18 @@ pub use machine::{Assembled, assemble};
 
 use holonome_model::graph::interpret::{Backend, Refused};
 
-/// The fastest backend that works here, with the number of lanes that ensembles should have. If it
-/// is not machine code, it comes with the reason, which the caller shows the user once.
-pub fn best() -> Best {
+/// The fastest backend that works here, with the number of lanes that ensembles should have. One that
+/// makes machine code does so `gradually`, or before a kernel is first run. If it is not machine
+/// code, it comes with the reason, which the caller shows the user once.
+pub fn best(gradually: bool) -> Best {
     match MachineCode::detect() {
         Ok(machine) => {
-            Best { lanes: machine.preferred_lanes(), backend: Box::new(machine), refused: None }
+            let lanes = machine.preferred_lanes();
+            let backend: Box<dyn Backend> = match gradually {
+                true => Box::new(Gradual::new(Box::new(machine.packing_later()))),
+                false => Box::new(machine),
+            };
+            Best { lanes, backend, refused: None }
         }
         Err(refused) => {
             let block = BlockInterpreter::detect();

@@ -5,7 +5,7 @@ use crate::diagonals::CompiledDiagonals;
 use crate::emit::{self, Emitted, OfCycle, OfRows, Shape};
 use crate::isa::Isa;
 use crate::memory::Executable;
-use crate::packed::PackedLoop;
+use crate::packed::{FEWEST, PackedLoop};
 use crate::steps::Analysis;
 use holonome_model::graph::aligned::{Aligned, LINE_NUMBERS, first_aligned};
 use holonome_model::graph::interpret::{
@@ -25,6 +25,8 @@ use holonome_model::graph::tape::{Instruction, Tape};
 pub struct MachineCode {
     isa: Isa,
     refusal: Option<Refused>,
+    /// Turns from which on loops are packed.
+    packs_after: u64,
 }
 
 /// Operations above which a tape is not compiled as a loop: registers carried between turns no
@@ -58,12 +60,19 @@ impl MachineCode {
         }
         // Just a return: finds out now if the system allows machine code at all.
         Executable::new(&[0xc3]).map_err(refused)?;
-        Ok(MachineCode { isa, refusal: None })
+        Ok(MachineCode { isa, refusal: None, packs_after: 0 })
     }
 
     /// Compiler that refuses every tape with `reason`, as on a system that forbids machine code.
     pub fn refusing(reason: &str) -> MachineCode {
-        MachineCode { isa: Isa::Avx2, refusal: Some(Refused { reason: reason.to_string() }) }
+        let refusal = Some(Refused { reason: reason.to_string() });
+        MachineCode { isa: Isa::Avx2, refusal, packs_after: 0 }
+    }
+
+    /// This compiler, but loops are packed once they have made many turns, not when they are
+    /// compiled.
+    pub fn packing_later(self) -> MachineCode {
+        MachineCode { packs_after: FEWEST, ..self }
     }
 
     /// Instruction set of the code.
@@ -86,7 +95,7 @@ impl Backend for MachineCode {
             None => {
                 let compiled = Compiled::new(tape, Shape::new(self.isa, lanes, tape))?;
                 Ok(match lanes == 1 && PackedLoop::suits(tape, self.isa) {
-                    true => Box::new(PackedLoop::new(tape, compiled, self.isa)),
+                    true => Box::new(PackedLoop::new(tape, compiled, self.isa, self.packs_after)),
                     false => Box::new(compiled),
                 })
             }

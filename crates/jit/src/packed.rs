@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Turns from which on a loop is packed. That takes a microsecond for each operation, which the
 /// loop then wins back in some 4000 turns.
-const FEWEST: u64 = 4096;
+pub(crate) const FEWEST: u64 = 4096;
 /// Turns of one call for which it is worthwhile to put the numbers into the lanes of packs.
 const FEWEST_AT_ONCE: u64 = 8;
 /// No state.
@@ -24,6 +24,8 @@ pub(crate) struct PackedLoop {
     isa: Isa,
     /// Code of the operations one by one.
     alone: Compiled,
+    /// Turns from which on it is packed, and those made.
+    fewest: u64,
     turns: AtomicU64,
     /// `None` if nothing is won by packs.
     packs: OnceLock<Option<Packs>>,
@@ -53,16 +55,18 @@ impl PackedLoop {
         isa == Isa::Avx512 && suits(tape)
     }
 
-    /// Kernel of a tape, of which there is code.
-    pub(crate) fn new(tape: &Tape, alone: Compiled, isa: Isa) -> PackedLoop {
+    /// Kernel of a tape, of which there is code, that is packed from `fewest` turns on.
+    pub(crate) fn new(tape: &Tape, alone: Compiled, isa: Isa, fewest: u64) -> PackedLoop {
         let (turns, packs) = (AtomicU64::new(0), OnceLock::new());
-        PackedLoop { tape: tape.clone(), isa, alone, turns, packs }
+        let packed = PackedLoop { tape: tape.clone(), isa, alone, fewest, turns, packs };
+        packed.packs(0);
+        packed
     }
 
     /// Packs for so many turns more, once there have been enough.
     fn packs(&self, count: u64) -> Option<&Packs> {
         if self.packs.get().is_none()
-            && self.turns.fetch_add(count, Relaxed).saturating_add(count) < FEWEST
+            && self.turns.fetch_add(count, Relaxed).saturating_add(count) < self.fewest
         {
             return None;
         }

@@ -16,10 +16,12 @@ fn backends() -> Vec<Box<dyn Backend>> {
         Box::new(Interpreter),
         Box::new(BlockInterpreter::detect()),
         Box::new(BlockInterpreter::baseline()),
-        best().backend,
+        best(false).backend,
     ];
     // Compiled in the middle of these tests.
-    list.extend([0, 1, 3, 5].map(|count| Box::new(Gradual::after(count, best().backend)) as _));
+    list.extend(
+        [0, 1, 3, 5].map(|count| Box::new(Gradual::after(count, best(false).backend)) as _),
+    );
     list.extend(
         Isa::ALL.into_iter().filter_map(|isa| MachineCode::new(isa).ok()).map(|m| Box::new(m) as _),
     );
@@ -462,7 +464,7 @@ fn refusals_have_a_reason() {
     let refusing = MachineCode::refusing("this test does not want machine code");
     let Err(refused) = refusing.compile(&logistic(), 1) else { panic!("it compiled") };
     assert_eq!(refused.to_string(), "this test does not want machine code");
-    let best = best();
+    let best = best(false);
     match MachineCode::detect() {
         Ok(machine) => {
             assert!(best.refused.is_none());

@@ -71,7 +71,7 @@ fn executable_memory() {
     );
     assert!(MachineCode::detect().is_err());
     assert_eq!(executable(), before, "nothing is left of the attempt");
-    let best = best();
+    let best = best(false);
     assert!(best.refused.is_some());
     let kernel = best.backend.compile(&doubling(), 1).unwrap();
     let (mut x, mut work) = ([1.0], vec![0.0; kernel.work_len()]);

@@ -108,7 +108,7 @@ fn a_loop_goes_on_in_packs_with_the_same_bits() {
     }
     let tape = bodies(9);
     assert!(pack(&tape).is_some());
-    let machine = MachineCode::new(Isa::Avx512).unwrap();
+    let machine = MachineCode::new(Isa::Avx512).unwrap().packing_later();
     let kernel = machine.compile(&tape, 1).unwrap();
     let (bound, mut x) = (kernel.bind(&[0.01]), start(tape.states));
     let mut work = vec![0.0; kernel.work_len()];

@@ -17,7 +17,7 @@ fn backends() -> Vec<(String, Box<dyn Backend>)> {
         ("interpreter".into(), Box::new(Interpreter)),
         ("block".into(), Box::new(BlockInterpreter::detect())),
         ("block, baseline".into(), Box::new(BlockInterpreter::baseline())),
-        ("interpreter, then the best".into(), Box::new(Gradual::after(1, best().backend))),
+        ("interpreter, then the best".into(), Box::new(Gradual::after(1, best(false).backend))),
     ];
     for isa in Isa::ALL.into_iter().filter(|isa| isa.is_available()) {
         match MachineCode::new(isa) {
