@@ -35,7 +35,7 @@ SMALLER = [1e-16, 1e-17, 1e-18]
 ERRORS = [10.0**-k for k in range(4, 13)]
 TRAJECTORIES = 16384
 ENVIRONMENT = {"HOLONOME_BACKEND": "machine", **os.environ}
-SPLITTINGS = ["kepler-splitting", "saba1064(kepler-splitting)"]
+SPLITTINGS = ["kepler-splitting", "wisdom5(kepler-splitting)", "saba1064(kepler-splitting)"]
 REBOUND = {
     "whfast corrector 11": {"integrator": "whfast", "corrector": 11, "safe_mode": 0, "coordinates": "JACOBI"},
     "whfast corrector 17": {"integrator": "whfast", "corrector": 17, "safe_mode": 0, "coordinates": "JACOBI"},

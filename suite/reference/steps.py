@@ -283,22 +283,32 @@ def splitting(motion, kick):
         """Each with the part of the step after which its time is, and the part for which it goes."""
         return lambda m, t, h, x: reduce(lambda y, f: f[0](m, t + f[1]*h, f[2]*h, y), flows, x)
 
-    def composed_of_flows(motions, kicks):
-        flows, moved, kicked = [], mpfr(0), mpfr(0)
+    def in_turn(motions, kicks, start=0):
+        """The motion first and last, from the part `start` of the step on."""
+        flows, moved, kicked = [], mpfr(start), mpfr(start)
         for k, a in enumerate(motions):
             flows.append((motion, kicked, a))
             moved += a
             if k < len(kicks):
                 flows.append((kick, moved, kicks[k]))
                 kicked += kicks[k]
-        return chain(*flows)
+        return flows
+
+    def composed_of_flows(motions, kicks):
+        return chain(*in_turn(motions, kicks))
+
+    def corrected(motions, kicks):
+        """Wisdom 2006: the corrector, kick, motion and kick, and the corrector's inverse."""
+        back = in_turn([-a for a in motions[::-1]], [-b for b in kicks[::-1]], 1)
+        return chain(*in_turn(motions, kicks), (kick, 0, half), (motion, half, 1), (kick, 1, half), *back)
 
     half = mpfr("0.5")
     own = {"lie-trotter": chain((kick, 0, 1), (motion, 1, 1)),
            "lie-trotter-adjoint": chain((motion, 0, 1), (kick, 1, 1)),
            "strang": chain((motion, 0, half), (kick, half, 1), (motion, 1, half)),
            "strang-kdk": chain((kick, 0, half), (motion, half, 1), (kick, 1, half))}
-    return own, {name: composed_of_flows(*coefficients) for name, coefficients in FLOWS.items()}
+    composed = {name: composed_of_flows(*coefficients) for name, coefficients in FLOWS.items()}
+    return own, composed | {f"wisdom{2*n + 1}": corrected(*corrector(n)) for n in (1, 2, 3, 5, 8)}
 
 
 def spheres(*masses):
@@ -436,6 +446,17 @@ def mirrored(motions, kicks):
     a, b = [mpfr(c) if isinstance(c, str) else number(c) for c in motions], [mpfr(c) if isinstance(c, str) else number(c) for c in kicks]
     middle = len(a) == len(b)
     return a + a[::-1][0 if middle else 1:], b + b[::-1][1 if middle else 0:]
+
+
+def corrector(n):
+    """Motions and kicks of a symplectic corrector: for k = 1 ... n those of a_k, b_k, -2 a_k, -b_k, a_k, with a_k = k sqrt(7/40)
+    and the sum of b_k a_k^(2j - 1) = B_2j/(4j) for j = 1 ... n, of which the b_k a_k are rational."""
+    square = Q(7, 40)
+    rows = sp.Matrix(n, n, lambda j, k: ((k + 1)**2*square)**j)
+    products = rows.LUsolve(sp.Matrix(n, 1, lambda j, _: sp.bernoulli(2*j + 2)/(4*j + 4)))
+    a = [k*gmpy2.sqrt(number(square)) for k in range(n + 2)]
+    motions = [x for k in range(1, n + 1) for x in (a[k] + a[k - 1], -2*a[k])] + [a[n]]
+    return motions, [x for k in range(1, n + 1) for x in (number(products[k - 1])/a[k], -number(products[k - 1])/a[k])]
 
 
 FLOWS = {

@@ -74,12 +74,15 @@ fn account_text(account: &Account, other_names: &[Alias]) -> String {
             )
         }
         AccountFacts::Treatment { needs } => format!("needs {needs}"),
-        AccountFacts::Composition { order, substeps, of_flows } => {
+        AccountFacts::Composition { order, substeps, of_flows, corrects } => {
             let substeps: Vec<String> = substeps.iter().map(f64::to_string).collect();
             let lines: Vec<String> = substeps.chunks(3).map(|line| line.join(" ")).collect();
-            let of = match of_flows {
-                true => "of the flows of a splitting, in turn the motion and the kick",
-                false => "of a reversible method of order 2",
+            let of = match (of_flows, corrects) {
+                (_, true) => {
+                    "with a corrector of flows of a splitting, in turn the motion and the kick"
+                }
+                (true, _) => "of the flows of a splitting, in turn the motion and the kick",
+                (false, _) => "of a reversible method of order 2",
             };
             format!("order {order}, {of}\n  {}", lines.join("\n  "))
         }

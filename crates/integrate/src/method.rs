@@ -6,7 +6,7 @@ mod name;
 mod treatments;
 
 pub use crate::scheme::composition::{COMPOSITIONS, Composition};
-pub use crate::scheme::splitting::Flow;
+pub use crate::scheme::splitting::Flows;
 pub use crate::scheme::{Needs, SCHEMES, Scheme, SchemeFacts, Step, StepFn};
 pub use account::{Account, AccountFacts, Accounts};
 pub use alias::Alias;
@@ -106,6 +106,7 @@ impl Method {
         let kept = !self.treatment.moves_the_state()
             || self.treatment == MethodTreatment::SymmetricProjection;
         self.scheme.facts().symmetric
+            && self.composition.is_none_or(Composition::symmetric)
             && self.unconstrained.is_none_or(|base| base.facts().symmetric)
             && kept
     }
@@ -116,7 +117,7 @@ impl Method {
     }
 
     /// Flows that a composition makes in place of those of a splitting.
-    pub fn flows(&self) -> Option<Vec<Flow>> {
+    pub fn flows(&self) -> Option<Flows> {
         self.composition.and_then(Composition::flows)
     }
 

@@ -25,13 +25,20 @@ use holonome_model::graph::tape::Tape;
 use holonome_model::treatment::Field;
 use std::ops::Range;
 use std::sync::Arc;
-use unrolling::{Inverse, SWEPT_WELL, UPDATES, pivots, unrolled};
+use unrolling::{Inverse, SWEPT_WELL, UPDATES, pivots, unrolled, unseen};
 
 type Trace = recorder::Trace<Nodes>;
 type System = recorder::System<Nodes>;
 
 /// Steps in the trial of a loop.
 const TRIAL_STEPS: u64 = 1024;
+
+/// Steps without a look at the invariants between two looks, for each step that a look costs: looks
+/// take about an eighth of the time.
+const LOOKS_COST: u64 = 8;
+/// Bounds of the number of steps of which one looks.
+const OFTEN: u64 = 64;
+const SELDOM: u64 = 512;
 
 /// Rows of the numbers of a lane, in this order.
 #[derive(Clone, Debug)]
@@ -114,6 +121,8 @@ pub struct Many {
     tapes: Arc<Tapes>,
     lanes: usize,
     steps: Pieces,
+    /// Steps that do not look, if there are such.
+    unseen: Option<Pieces>,
     first: Option<Pieces>,
     pivots: WideBound,
     /// Pivots of monitored systems at the start, in every lane.
@@ -164,6 +173,9 @@ type PieceTapes = Vec<(Tape, u64)>;
 /// Tapes that the loops are compiled from.
 struct Tapes {
     steps: PieceTapes,
+    /// Steps without a look at the invariants and without the model's state, and the number of steps
+    /// of which one looks.
+    unseen: Option<(PieceTapes, u64)>,
     takes: Work,
     /// First steps of an ensemble's trajectories. They have no solutions to guess from, so they
     /// take more iterations.
@@ -283,6 +295,22 @@ impl LoopIngredients<'_> {
         Some((pieces.iter().map(tape).collect::<Option<_>>()?, rows))
     }
 
+    /// Tape of a step that does not look, and the number of steps of which one, that of `looking`, does.
+    fn unseen(
+        &self,
+        most: &[Taken],
+        frozen: bool,
+        looking: &PieceTapes,
+    ) -> Option<(PieceTapes, u64)> {
+        let [(looking, 1)] = &looking[..] else { return None };
+        let (graph, outputs) = unseen(self, most, frozen)?;
+        let (g, roots) = fuse(&graph, &outputs);
+        let tape = Tape::of_fused(&g, &roots, looking.states, self.parameter_count());
+        let more = looking.operations() / tape.operations().max(1);
+        let looks = (LOOKS_COST * more as u64).clamp(OFTEN, SELDOM);
+        Some((vec![(tape, 1)], looks))
+    }
+
     /// True if sweeps are repeated by a loop of their own, because the step is too long with all of
     /// them unrolled.
     fn is_split(&self, most: &[Taken]) -> bool {
@@ -328,9 +356,11 @@ impl Many {
             let most = of.more(of.most, more);
             let enough = if sweeps && more == 0 { SWEPT_WELL } else { 1.0 };
             let (steps, rows) = of.tapes(&most, split, frozen)?;
+            let unseen = of.unseen(&most, frozen, &steps);
             let (takes, pivots) = (of.work(&most), of.pivots());
             let tapes = Arc::new(Tapes {
                 steps,
+                unseen,
                 takes,
                 first: first.clone(),
                 pivots,
@@ -362,6 +392,7 @@ impl Many {
         };
         Many {
             steps: pieces(&tapes.steps),
+            unseen: tapes.unseen.as_ref().map(|(unseen, _)| pieces(unseen)),
             first: tapes.first.as_ref().map(|(first, _)| pieces(first)),
             pivots: compiled(&tapes.pivots),
             references: vec![0.0; tapes.rows.references.len() * lanes],
@@ -400,8 +431,8 @@ impl Many {
     /// Set the parameters of one lane.
     pub fn rebind(&mut self, lane: usize, parameters: &[f64]) {
         self.steps.rebind(lane, parameters);
-        if let Some(first) = &mut self.first {
-            first.rebind(lane, parameters);
+        for pieces in [&mut self.unseen, &mut self.first].into_iter().flatten() {
+            pieces.rebind(lane, parameters);
         }
         if !self.references.is_empty() {
             self.pivots.rebind(lane, parameters);
@@ -436,8 +467,9 @@ impl Many {
 
     /// Length of the scratch.
     pub fn work_len(&self) -> usize {
-        let first = self.first.as_ref().map_or(0, Pieces::work_len);
-        self.states() * self.tapes.rows.count() * self.lanes + self.steps.work_len().max(first)
+        let others = [&self.unseen, &self.first].into_iter().flatten().map(Pieces::work_len);
+        let longest = others.fold(self.steps.work_len(), usize::max);
+        self.states() * self.tapes.rows.count() * self.lanes + longest
     }
 
     /// Number of states with room in the scratch: a run keeps some on its way.
@@ -512,8 +544,19 @@ impl StateLoop for Many {
         if let Some(first) = self.first.as_ref().filter(|_| begun > 0) {
             self.repeat(first, state, begun, work);
         }
-        if steps.end - steps.start > begun {
-            self.repeat(&self.steps, state, steps.end - steps.start - begun, work);
+        let mut left = steps.end - steps.start - begun;
+        let unseen = self.unseen.as_ref().zip(self.tapes.unseen.as_ref());
+        while let Some((pieces, &(_, looks))) = unseen.filter(|_| left > 0) {
+            // The last one has the state.
+            let some = left.min(looks);
+            if some > 1 {
+                self.repeat(pieces, state, some - 1, work);
+            }
+            self.repeat(&self.steps, state, 1, work);
+            left -= some;
+        }
+        if left > 0 {
+            self.repeat(&self.steps, state, left, work);
         }
     }
 

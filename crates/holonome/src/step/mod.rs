@@ -446,6 +446,10 @@ fn functions(
     if method.scheme.needs.sets_forces_apart() {
         functions.set_forces_apart();
     }
+    let corrects = method.flows().is_some_and(|flows| !flows.corrector.is_empty());
+    if corrects && functions.friction.is_some() {
+        return Err("a symplectic corrector is for motions without damping".into());
+    }
     if !settings.own(method).is_empty() {
         functions.curvature = Some(Curvature::new(mechanics));
     }

@@ -55,6 +55,8 @@ pub enum AccountFacts {
         /// True if it composes flows.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         of_flows: bool,
+        /// True if these flows are a corrector.
+        corrects: bool,
     },
 }
 
@@ -141,9 +143,13 @@ impl From<&Composition> for Account {
         let of_flows = flows.is_some();
         let substeps = flows.map_or_else(
             || composition.substeps(),
-            |flows| flows.iter().map(|flow| flow.part()).collect(),
+            |flows| match &flows.corrector[..] {
+                [] => flows.step.iter().map(|flow| flow.part()).collect(),
+                corrector => corrector.iter().map(|flow| flow.part()).collect(),
+            },
         );
-        let facts = AccountFacts::Composition { order, substeps, of_flows };
+        let corrects = !composition.symmetric();
+        let facts = AccountFacts::Composition { order, substeps, of_flows, corrects };
         let account = head(include_str!("../scheme/composition.rs"));
         Account { name, facts, description, source, account }
     }

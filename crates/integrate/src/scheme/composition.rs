@@ -9,11 +9,16 @@
 //! is smaller than the motion by a factor ε: saba1064 has an error of the size
 //! ε h¹⁰ + ε² h⁶ + ε³ h⁴, and the others likewise. Methods abah are for a kick
 //! whose flow is known to order 2 only.
+//!
+//! Steps with a symplectic corrector χ of such a splitting: χ⁻¹ ψ_hⁿ χ, with the
+//! kicks at both ends of a step ψ. It is made of flows as well and acts before the
+//! first step, its inverse where a state is wanted. wisdom17 leaves an error of
+//! the size ε h¹⁸ + ε² h² at the cost of one kick and one motion a step.
 
 // The sources give more digits than f64 holds; they document which number is meant.
 #![allow(clippy::excessive_precision)]
 
-use super::splitting::Flow;
+use super::splitting::{Flow, Flows};
 
 /// Facts and coefficients of a composition.
 #[derive(Debug)]
@@ -36,21 +41,32 @@ enum Of {
     Steps(fn() -> Vec<f64>),
     /// Flows of the two parts of a splitting: the first halves of a_i and b_i.
     Flows(&'static [f64], &'static [f64]),
+    /// Kick, motion and kick with a symplectic corrector: its b_k.
+    Corrected(&'static [f64]),
 }
+
+/// Unit of the motions of a symplectic corrector, √(7/40) (Wisdom, Holman, Touma 1996).
+const CORRECTING_MOTION: f64 = 0.418_330_013_267_037_773_989_086_012_892_6;
 
 impl Composition {
     /// γ₁ … γ_s, symmetric, with the sum 1; 1 alone if it composes flows.
     pub fn substeps(&self) -> Vec<f64> {
         match self.of {
             Of::Steps(substeps) => substeps(),
-            Of::Flows(..) => vec![1.0],
+            Of::Flows(..) | Of::Corrected(_) => vec![1.0],
         }
     }
 
-    /// Flows of the two parts of a splitting, symmetric, the motion first and last; `None` if it
-    /// composes steps.
-    pub fn flows(&self) -> Option<Vec<Flow>> {
-        let Of::Flows(motions, kicks) = self.of else { return None };
+    /// Flows of the two parts of a splitting, symmetric; `None` if it composes steps.
+    pub fn flows(&self) -> Option<Flows> {
+        let (motions, kicks) = match self.of {
+            Of::Steps(_) => return None,
+            Of::Flows(motions, kicks) => (motions, kicks),
+            Of::Corrected(kicks) => {
+                let step = vec![Flow::Kick(0.5), Flow::Motion(1.0), Flow::Kick(0.5)];
+                return Some(Flows { step, corrector: corrector(kicks) });
+            }
+        };
         // The one in the middle stands once: a kick if there are as many numbers of both.
         let kick_in_the_middle = motions.len() == kicks.len();
         let (motions, kicks) =
@@ -59,7 +75,12 @@ impl Composition {
         for (&kick, &motion) in kicks.iter().zip(&motions[1..]) {
             flows.extend([Flow::Kick(kick), Flow::Motion(motion)]);
         }
-        Some(flows)
+        Some(flows.into())
+    }
+
+    /// True if a step that is the same forwards and backwards stays so.
+    pub fn symmetric(&self) -> bool {
+        !matches!(self.of, Of::Corrected(_))
     }
 
     /// The composition of this name.
@@ -332,7 +353,85 @@ pub static COMPOSITIONS: &[Composition] = &[
             ],
         ),
     },
+    corrected(
+        "wisdom3",
+        "a corrector of two kicks around steps of one: errors ε h⁴ + ε² h²",
+        &[0.099_602_384_111_199_469_997_401_431_641_094],
+    ),
+    corrected(
+        "wisdom5",
+        "a corrector of four kicks around steps of one: errors ε h⁶ + ε² h²",
+        &[
+            0.151_775_061_502_780_144_757_945_038_691_19,
+            -0.026_086_338_695_790_337_380_271_803_525_048,
+        ],
+    ),
+    corrected(
+        "wisdom7",
+        "a corrector of six kicks around steps of one: errors ε h⁸ + ε² h²",
+        &[
+            0.186_685_906_856_948_536_898_271_682_369_73,
+            -0.054_015_014_979_125_051_092_533_118_467_883,
+            0.006_982_169_070_833_678_428_065_328_735_708_7,
+        ],
+    ),
+    corrected(
+        "wisdom11",
+        "a corrector of ten kicks around steps of one: errors ε h¹² + ε² h²",
+        &[
+            0.234_276_359_455_114_533_862_308_992_272_83,
+            -0.104_645_372_385_811_832_829_617_255_536_3,
+            0.031_937_934_539_971_711_429_365_845_156_437,
+            -0.005_932_572_049_826_796_617_827_401_916_554_7,
+            0.000_506_650_801_420_130_795_507_804_527_552_38,
+        ],
+    ),
+    corrected(
+        "wisdom17",
+        "a corrector of sixteen kicks around steps of one: errors ε h¹⁸ + ε² h²",
+        &[
+            0.282_290_043_583_072_566_651_429_364_449_22,
+            -0.168_106_556_513_927_125_283_398_103_589_3,
+            0.079_009_431_783_230_329_238_453_070_907_887,
+            -0.028_628_934_853_513_029_090_647_233_246_674,
+            0.007_737_936_251_491_576_618_919_143_875_923_5,
+            -0.001_471_213_140_479_755_929_321_306_216_803_3,
+            0.000_175_692_888_754_578_910_303_828_163_162_05,
+            -0.000_009_919_376_939_889_666_349_585_573_428_411_9,
+        ],
+    ),
 ];
+
+/// Steps with a symplectic corrector.
+const fn corrected(
+    name: &'static str,
+    description: &'static str,
+    kicks: &'static [f64],
+) -> Composition {
+    Composition {
+        name,
+        order: 2,
+        description,
+        citation: "Wisdom, Astron. J. 131 (2006) 2294; Wisdom, Holman, Touma, Fields Inst. Commun. 10 (1996) 217",
+        of: Of::Corrected(kicks),
+    }
+}
+
+/// Flows of a corrector: for each b_k those of a_k, b_k, −2a_k, −b_k, a_k, with a_k = k √(7/40). To
+/// first order in the kick they are the flow of 2 Σ b_k sinh(a_k x), where x is h times the bracket with
+/// the motion, and the error of a step is x/2 coth x/2 − 1: the b_k are those for which the first powers
+/// in both agree, Σ b_k a_k²ʲ⁻¹ = B₂ⱼ/4j with Bernoulli's numbers.
+fn corrector(kicks: &[f64]) -> Vec<Flow> {
+    let (mut flows, mut before) = (Vec::new(), 0.0);
+    for (k, &kick) in kicks.iter().enumerate() {
+        let motion = (k + 1) as f64 * CORRECTING_MOTION;
+        let first = Flow::Motion(before + motion);
+        flows.extend([first, Flow::Kick(kick), Flow::Motion(-2.0 * motion), Flow::Kick(-kick)]);
+        before = motion;
+    }
+    flows.push(Flow::Motion(before));
+    flows
+}
 
 /// γ from its first half; the middle substep makes the sum 1.
 fn symmetric(half: &[f64]) -> Vec<f64> {
@@ -387,6 +486,8 @@ mod tests {
         let with_flows = COMPOSITIONS.iter().filter_map(|known| Some((known, known.flows()?)));
         for ((known, flows), (name, order)) in with_flows.zip(orders) {
             assert_eq!(known.name, name);
+            assert!(flows.corrector.is_empty());
+            let flows = flows.step;
             assert!(flows.iter().eq(flows.iter().rev()), "{name}");
             // To first order in the kick a step is a quadrature with the weights b_i at the nodes
             // c_i, which is exact for polynomials below the order: Σ b c^k = 1/(k + 1), up to the
@@ -406,5 +507,45 @@ mod tests {
             }
             assert!(error(order) > 1e-8, "{name} is of a higher order: {}", error(order));
         }
+    }
+
+    #[test]
+    fn correctors_cancel_what_is_linear_in_the_kick() {
+        const BERNOULLI: [f64; 8] = [
+            1.0 / 6.0,
+            -1.0 / 30.0,
+            1.0 / 42.0,
+            -1.0 / 30.0,
+            5.0 / 66.0,
+            -691.0 / 2730.0,
+            7.0 / 6.0,
+            -3617.0 / 510.0,
+        ];
+        let mut orders = Vec::new();
+        for known in COMPOSITIONS {
+            let Of::Corrected(kicks) = known.of else { continue };
+            for (j, number) in (1..).zip(&BERNOULLI[..kicks.len()]) {
+                let terms = (1..)
+                    .zip(kicks)
+                    .map(|(k, kick)| kick * (f64::from(k) * CORRECTING_MOTION).powi(2 * j - 1));
+                let (sum, size) =
+                    terms.fold((0.0, 0.0), |(sum, size), term| (sum + term, size + term.abs()));
+                let wanted = number / f64::from(4 * j);
+                // Powers up to the fifteenth and the sum round by some 20 units.
+                assert!((sum - wanted).abs() < 20.0 * f64::EPSILON * size, "{}, {j}", known.name);
+            }
+            orders.push((known.name, 2 * kicks.len() + 1));
+            // Neither the motion nor the kick is made on the whole.
+            let flows = known.flows().expect("it has flows").corrector;
+            let made = |wanted: fn(Flow) -> Option<f64>| -> f64 {
+                flows.iter().filter_map(|&flow| wanted(flow)).sum()
+            };
+            let motion = made(|f| if let Flow::Motion(a) = f { Some(a) } else { None });
+            let kick = made(|f| if let Flow::Kick(b) = f { Some(b) } else { None });
+            assert!(motion.abs() < 1e-14 && kick == 0.0, "{}: {motion} {kick}", known.name);
+        }
+        let expected =
+            [("wisdom3", 3), ("wisdom5", 5), ("wisdom7", 7), ("wisdom11", 11), ("wisdom17", 17)];
+        assert_eq!(orders, expected);
     }
 }

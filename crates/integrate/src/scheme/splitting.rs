@@ -27,7 +27,7 @@ pub(super) static LIE_TROTTER: Scheme = Scheme {
     citation: "Hairer, Lubich, Wanner, GNI, II.5 (5.2), VII.4",
     file: include_str!("splitting.rs"),
     step: Step::Map(
-        |space, t, h, x| steps(space, t, h, x, &[Kick(1.0), Motion(1.0)]),
+        |space, t, h, x| plain(space, t, h, x, &[Kick(1.0), Motion(1.0)]),
         SchemeFacts { order: 1, symmetric: false, symplectic: true, explicit: true },
     ),
 };
@@ -40,7 +40,7 @@ pub(super) static ADJOINT: Scheme = Scheme {
     citation: "Hairer, Lubich, Wanner, GNI, II.5 (5.2), VII.4",
     file: include_str!("splitting.rs"),
     step: Step::Map(
-        |space, t, h, x| steps(space, t, h, x, &[Motion(1.0), Kick(1.0)]),
+        |space, t, h, x| plain(space, t, h, x, &[Motion(1.0), Kick(1.0)]),
         SchemeFacts { order: 1, symmetric: false, symplectic: true, explicit: true },
     ),
 };
@@ -53,7 +53,7 @@ pub(super) static STRANG: Scheme = Scheme {
     citation: "Hairer, Lubich, Wanner, GNI, II.5 (5.3), VII.4",
     file: include_str!("splitting.rs"),
     step: Step::Map(
-        |space, t, h, x| steps(space, t, h, x, &[Motion(0.5), Kick(1.0), Motion(0.5)]),
+        |space, t, h, x| plain(space, t, h, x, &[Motion(0.5), Kick(1.0), Motion(0.5)]),
         SECOND,
     ),
 };
@@ -82,6 +82,22 @@ pub(super) static KEPLER: Scheme = Scheme {
 const SECOND: SchemeFacts =
     SchemeFacts { order: 2, symmetric: true, symplectic: true, explicit: true };
 
+/// Flows that make a step.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Flows {
+    /// The flows, in the order in which they act.
+    pub step: Vec<Flow>,
+    /// Symplectic corrector, which acts before the first step, and its inverse on the states that
+    /// are results; empty without one.
+    pub corrector: Vec<Flow>,
+}
+
+impl From<Vec<Flow>> for Flows {
+    fn from(step: Vec<Flow>) -> Flows {
+        Flows { step, corrector: Vec::new() }
+    }
+}
+
 /// Flow of a part of H for a part of the step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Flow {
@@ -98,74 +114,117 @@ impl Flow {
             Motion(part) | Kick(part) => part,
         }
     }
+
+    /// Flow back.
+    fn inverse(self) -> Flow {
+        match self {
+            Motion(part) => Motion(-part),
+            Kick(part) => Kick(-part),
+        }
+    }
 }
 
 fn kick_motion_kick(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Value> {
-    steps(space, t, h, x, &[Kick(0.5), Motion(1.0), Kick(0.5)])
+    plain(space, t, h, x, &[Kick(0.5), Motion(1.0), Kick(0.5)])
 }
 
-/// These flows one after the other. If the first and the last one are kicks, the force at the end of
-/// a step is that at the start of the next.
-pub fn steps(
+/// These flows one after the other.
+fn plain(
     space: &mut dyn PhaseSpace,
     t: Value,
     h: Value,
     x: &[Value],
     flows: &[Flow],
 ) -> Vec<Value> {
+    steps(space, t, h, x, &flows.to_vec().into())
+}
+
+/// These flows one after the other. If the first and the last one are kicks, the force at the end of
+/// a step is that at the start of the next. The state before the corrector's inverse is carried to
+/// the next step, where it would be found again by the corrector, and so is one in other coordinates.
+pub fn steps(
+    space: &mut dyn PhaseSpace,
+    t: Value,
+    h: Value,
+    x: &[Value],
+    flows: &Flows,
+) -> Vec<Value> {
+    let Flows { step, corrector } = flows;
+    let kicks = matches!((step.first(), step.last()), (Some(Kick(_)), Some(Kick(_))));
+    let (mut y, mut force) = start(space, (t, h), x, kicks, corrector);
+    let end = space.sum(t, h);
+    let last = along(space, (t, h, end), &mut y, step, &mut force);
+    let keeps = space.splits() || !corrector.is_empty();
+    let carried = known(keeps, if kicks { &last } else { &[] }, &y);
+    if !carried.is_empty() {
+        space.carry(&carried);
+    }
+    let inverse: Vec<Flow> = corrector.iter().rev().map(|flow| flow.inverse()).collect();
+    let after = space.sum(end, h);
+    along(space, (end, h, after), &mut y, &inverse, &mut None);
+    space.joined(&y)
+}
+
+/// Move y along flows from the time t on; `end` is the time at the end of a step. Take the force of
+/// the first kick if it is known, and return that of the last one.
+fn along(
+    space: &mut dyn PhaseSpace,
+    (t, h, end): (Value, Value, Value),
+    y: &mut Vec<Value>,
+    flows: &[Flow],
+    force: &mut Option<Vec<Value>>,
+) -> Vec<Value> {
     let n = space.degrees();
-    let kicks = matches!((flows.first(), flows.last()), (Some(Kick(_)), Some(Kick(_))));
-    let (mut y, mut force) = start(space, t, x, kicks);
     let (mut moved, mut kicked, mut last) = (0.0, 0.0, Vec::new());
     for (k, flow) in flows.iter().enumerate() {
         match *flow {
             Motion(part) => {
                 let (at, tau) = (space.time(t, kicked, h), space.scaled(part, h));
-                y = space.flow(Part::Motion, at, tau, &y);
+                *y = space.flow(Part::Motion, at, tau, y);
                 moved += part;
             }
             Kick(part) => {
-                let (end, tau) = (k + 1 == flows.len(), space.scaled(part, h));
-                let at = if end { space.sum(t, h) } else { space.time(t, moved, h) };
-                last = force.take().unwrap_or_else(|| space.kick(at, &y));
+                let (ends, tau) = (k + 1 == flows.len(), space.scaled(part, h));
+                let at = if ends { end } else { space.time(t, moved, h) };
+                last = force.take().unwrap_or_else(|| space.kick(at, y));
                 let p = space.moved(&y[n..], tau, &last);
                 y.splice(n.., p);
                 kicked += part;
             }
         }
     }
-    let carried = known(space.splits(), if kicks { &last } else { &[] }, &y);
-    if !carried.is_empty() {
-        space.carry(&carried);
-    }
-    space.joined(&y)
+    last
 }
 
-/// State at the start of a step, in the coordinates in which H is split, and the force there if it is
-/// known from the step before. These coordinates are not computed again from those of the model, so
-/// that the rounding of this does not add up.
+/// State at the start of a step, in the coordinates in which H is split and after the corrector, and
+/// the force there if it is known from the step before. The state is not computed again from that of
+/// the model, so that the rounding of this does not add up.
 fn start(
     space: &mut dyn PhaseSpace,
-    t: Value,
+    (t, h): (Value, Value),
     x: &[Value],
     kicks: bool,
+    corrector: &[Flow],
 ) -> (Vec<Value>, Option<Vec<Value>>) {
-    let (splits, forces) = (space.splits(), if kicks { space.degrees() } else { 0 });
+    let keeps = space.splits() || !corrector.is_empty();
+    let forces = if kicks { space.degrees() } else { 0 };
     let mut like = x[..forces].to_vec();
-    like.extend(if splits { x } else { &[] });
+    like.extend(if keeps { x } else { &[] });
     if like.is_empty() {
         return (x.to_vec(), None);
     }
     let mut force = space.carried(&like, &mut |space| {
-        let y = if splits { space.split(x) } else { x.to_vec() };
+        let mut y = if space.splits() { space.split(x) } else { x.to_vec() };
+        let end = space.sum(t, h);
+        along(space, (t, h, end), &mut y, corrector, &mut None);
         let force = if kicks { space.kick(t, &y) } else { Vec::new() };
-        known(splits, &force, &y)
+        known(keeps, &force, &y)
     });
     let y = force.split_off(forces);
-    (if splits { y } else { x.to_vec() }, kicks.then_some(force))
+    (if keeps { y } else { x.to_vec() }, kicks.then_some(force))
 }
 
-/// What a step carries to the next one: the force, and the state if H is split in other coordinates.
-fn known(splits: bool, force: &[Value], y: &[Value]) -> Vec<Value> {
-    [force, if splits { y } else { &[] }].concat()
+/// What a step carries to the next one: the force, and the state if it `keeps` that.
+fn known(keeps: bool, force: &[Value], y: &[Value]) -> Vec<Value> {
+    [force, if keeps { y } else { &[] }].concat()
 }

@@ -11,7 +11,7 @@ use holonome_integrate::phase_space::Monitored;
 use holonome_linear::unpivoted::Unpivoted;
 use holonome_model::graph::linear::{Factors, Matrix};
 use holonome_model::graph::value::{Recording, Value, nodes};
-use holonome_model::graph::{Graph, Node};
+use holonome_model::graph::{Expression, Graph, Input, Node};
 use holonome_model::treatment::correction::deviation;
 use rustc_hash::FxHashMap;
 
@@ -39,6 +39,54 @@ pub(super) fn unrolled(
     split: bool,
     frozen: bool,
 ) -> (Graph, UnrolledPieces, LaneRows) {
+    made(of, most, (split, frozen), true)
+}
+
+/// The step without a look at the invariants and without the model's state, in one piece, if what is
+/// carried is all that it needs.
+pub(super) fn unseen(
+    of: &LoopIngredients,
+    most: &[Taken],
+    frozen: bool,
+) -> Option<(Graph, Vec<Node>)> {
+    let carries = !of.trace.carried.is_empty() && of.trace.multipliers.0.is_empty();
+    if !carries || of.energy().is_some() || !of.field.watched.is_empty() {
+        return None;
+    }
+    let (graph, mut pieces, rows) = made(of, most, (false, frozen), false);
+    let (outputs, 1) = pieces.pop()? else { return None };
+    let others: Vec<Node> =
+        (0..rows.count()).filter(|k| !rows.x.contains(k)).map(|k| outputs[k]).collect();
+    let reads_state = graph.reachable(&others).into_iter().any(|node| {
+        matches!(graph.expression(node), Expression::Input(Input::State(k)) if rows.x.contains(&(k as usize)))
+    });
+    (!reads_state).then_some((graph, outputs))
+}
+
+/// For every system of a step, true if what is carried to the next step depends on it.
+fn carried_by(trace: &Trace) -> Vec<bool> {
+    let graph = &trace.symbols.graph;
+    let mut needed = trace.next();
+    let mut solves = vec![false; trace.systems.len()];
+    for (system, solves) in trace.systems.iter().zip(&mut solves).rev() {
+        let reached = graph.reachable(&needed);
+        *solves = system.unknowns.iter().any(|unknown| reached.binary_search(unknown).is_ok());
+        if *solves {
+            let entries = system.jacobian.iter().map(|(_, _, node)| node);
+            let parts = [&system.residuals, &system.sizes, &system.sweep_sizes, &system.guesses];
+            needed.extend(parts.into_iter().flatten().chain(entries));
+        }
+    }
+    solves
+}
+
+/// [`unrolled`], and [`unseen`] if it does not look.
+fn made(
+    of: &LoopIngredients,
+    most: &[Taken],
+    (split, frozen): (bool, bool),
+    looks: bool,
+) -> (Graph, UnrolledPieces, LaneRows) {
     let (trace, own) = (of.trace, of.own_parameters);
     let constraints = of.field.constraints;
     let mut monitored = of.field.clone();
@@ -53,13 +101,17 @@ pub(super) fn unrolled(
     let mut pieces = graph.record(|r| {
         let (mut now, [h, t0]) = (Now::of(r, &rows), of.step_and_start(r));
         let t = now.number.mul_add(h, t0);
-        for (deviation, group) in monitor.recorded(r, t, &now.x).into_iter().zip(groups) {
+        let before = now.x.clone();
+        let seen = if looks { monitor.recorded(r, t, &now.x) } else { Vec::new() };
+        for (deviation, group) in seen.into_iter().zip(groups) {
             now.largest[group] = deviation.largest(now.largest[group]);
         }
         let kept =
             r.nodes(|g| watching.at(g, (t.node(), &nodes(&now.x), h.node()), &nodes(&now.sides)));
         now.sides = r.values(&kept);
-        let mut unrolling = Unrolling { of, rows: &rows, frozen, split, pieces: Vec::new() };
+        let solves = if looks { vec![true; trace.systems.len()] } else { carried_by(trace) };
+        let mut unrolling =
+            Unrolling { of, rows: &rows, solves, frozen, split, pieces: Vec::new() };
         let mut made = 0.0;
         for (k, &gamma) in of.substeps.iter().enumerate() {
             let at = (r.constant(made).mul_add(h, t), h * gamma);
@@ -70,6 +122,9 @@ pub(super) fn unrolled(
             *last = (now.carried[energy] - now.carried[start]).largest(*last);
         }
         now.number = now.number + 1.0;
+        if !looks {
+            now.x = before;
+        }
         let unknowns = r.states(rows.unknowns.clone());
         unrolling.pieces.push((now.outputs(r, &unknowns), 1));
         unrolling.pieces
@@ -121,6 +176,8 @@ impl LoopIngredients<'_> {
 struct Unrolling<'a> {
     of: &'a LoopIngredients<'a>,
     rows: &'a LaneRows,
+    /// Systems that are solved.
+    solves: Vec<bool>,
     frozen: bool,
     split: bool,
     pieces: UnrolledPieces,
@@ -141,7 +198,9 @@ impl<'a> Unrolling<'a> {
         // The pivots of every substep are compared with those of the first one at the start.
         let references = now.references.clone();
         let mut references = references.iter();
-        for (system, &most) in trace.systems.iter().zip(most) {
+        let solves = self.solves.clone();
+        let solved = trace.systems.iter().zip(most).zip(solves).filter(|(_, solves)| *solves);
+        for ((system, &most), _) in solved {
             if most.sweeps > 0 {
                 let updates = match self.split {
                     true => self.split_sweeps(r, now, at, (system, most), &mut solving),
@@ -166,8 +225,11 @@ impl<'a> Unrolling<'a> {
         if is_first {
             now.starts = solving.at(&trace.multipliers.0);
         }
-        let result: Vec<Node> = trace.result.iter().map(|&(node, _)| node).collect();
-        (now.x, now.carried) = (solving.at(&result), solving.at(&trace.next()));
+        if self.solves.iter().all(|&solves| solves) {
+            let result: Vec<Node> = trace.result.iter().map(|&(node, _)| node).collect();
+            now.x = solving.at(&result);
+        }
+        now.carried = solving.at(&trace.next());
     }
 
     /// End a piece, and make the sweeps of a system the next one. Return the sizes of the last
