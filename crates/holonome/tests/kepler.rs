@@ -1,7 +1,7 @@
 //! Motions of Kepler that are found in formulas, and models that have none.
 
 use holonome::check::Report;
-use holonome::{Problem, RunOptions, StepSize, prepare};
+use holonome::{Problem, RunOptions, Settings, StepSize, prepare};
 
 fn problem(text: &str) -> Problem {
     text.parse().unwrap_or_else(|error| panic!("{text}: {error}"))
@@ -91,4 +91,22 @@ fn a_step_longer_than_a_period_is_refused_by_name() {
     let error = end(7.0).unwrap_err().to_string();
     assert!(error.contains("Kepler's equation for x.x"), "{error}");
     assert!(error.contains("shorter than a period"), "{error}");
+}
+
+/// Four satellites with periods of 42 to 397 steps: what a loop has to iterate is not seen in its
+/// trial alone, and steps that it does not solve are made by themselves, at many times the cost.
+#[test]
+fn a_loop_solves_what_comes_after_its_trial() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../benches/models/galilean.holo");
+    let options = RunOptions {
+        method: "saba1064(kepler-splitting)".parse().unwrap(),
+        step: StepSize::Fixed(0.042),
+        until: 0.042 * 5000.0,
+        samples: Some(2),
+        ..RunOptions::default()
+    };
+    let problem = Problem::load(path, &Settings::default()).unwrap();
+    let summary = prepare(problem, options).unwrap().solve().unwrap().summary;
+    let (steps, solves) = (summary.steps, summary.cost.linear_solves);
+    assert_eq!((steps, solves % steps), (5000, 0), "{solves} solves");
 }

@@ -25,7 +25,7 @@ use holonome_model::graph::tape::Tape;
 use holonome_model::treatment::Field;
 use std::ops::Range;
 use std::sync::Arc;
-use unrolling::{Inverse, SWEPT_WELL, UPDATES, pivots, unrolled, unseen};
+use unrolling::{Inverse, SOLVED_WELL, UPDATES, pivots, unrolled, unseen};
 
 type Trace = recorder::Trace<Nodes>;
 type System = recorder::System<Nodes>;
@@ -352,9 +352,10 @@ impl Many {
         let attempts = [(0, true), (0, false), (1, true), (1, false)];
         let (monitoring, multipliers) = (Monitoring::of(of.field), of.multipliers.of_starts());
         let sweeps = of.most.iter().any(|most| most.sweeps > 0);
+        let varies = sweeps || of.trace.systems.iter().any(|system| system.monotone);
         attempts.into_iter().find_map(|(more, frozen)| {
             let most = of.more(of.most, more);
-            let enough = if sweeps && more == 0 { SWEPT_WELL } else { 1.0 };
+            let enough = if varies && more == 0 { SOLVED_WELL } else { 1.0 };
             let (steps, rows) = of.tapes(&most, split, frozen)?;
             let unseen = of.unseen(&most, frozen, &steps);
             let (takes, pivots) = (of.work(&most), of.pivots());

@@ -20,9 +20,10 @@ use rustc_hash::FxHashMap;
 /// 1e-16.
 const CLOSE_FROZEN: f64 = 1e-11;
 
-/// Part of the allowed residual that the sweeps of a trial may leave without one more sweep: later
-/// steps may contract less.
-pub(super) const SWEPT_WELL: f64 = 1.0 / 16.0;
+/// Part of the allowed residual that a trial may leave without one more sweep or iteration: later
+/// sweeps may contract less, and an orbit passes its pericentre in the middle of a step at one time
+/// and at the end of one at another.
+pub(super) const SOLVED_WELL: f64 = 1.0 / 16.0;
 
 /// Number of updates of a fixed-point iteration that tell whether it has ended.
 pub(super) const UPDATES: usize = 3;
