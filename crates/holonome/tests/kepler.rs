@@ -110,3 +110,32 @@ fn a_loop_solves_what_comes_after_its_trial() {
     let (steps, solves) = (summary.steps, summary.cost.linear_solves);
     assert_eq!((steps, solves % steps), (5000, 0), "{solves} solves");
 }
+
+/// Steps without a look at the invariants, and the same with a sample after each.
+#[test]
+fn steps_that_do_not_look_are_the_same() {
+    for method in ["kepler-splitting", "wisdom5(kepler-splitting)"] {
+        let run = |samples| {
+            let options = RunOptions {
+                method: method.parse().unwrap(),
+                step: StepSize::Fixed(0.002),
+                until: 2.0,
+                samples,
+                ..RunOptions::default()
+            };
+            prepare(problem(MOON), options).unwrap().solve().unwrap().summary
+        };
+        let (few, all) = (run(Some(2)), run(Some(1001)));
+        assert_eq!((few.steps, all.steps), (1000, 1000));
+        let end = |summary: &holonome::Summary| serde_json::to_value(&summary.state).unwrap();
+        let numbers = |value: &serde_json::Value| -> Vec<f64> {
+            let families = value.as_object().unwrap().values();
+            families.flat_map(|v| v.as_array().unwrap()).map(|v| v.as_f64().unwrap()).collect()
+        };
+        // The moon turns ten times; its place rounds by 1e-16 of the distance of the
+        // star in every step, and grows by the shear of the orbits.
+        for (a, b) in numbers(&end(&few)).into_iter().zip(numbers(&end(&all))) {
+            assert!((a - b).abs() < 1e-11, "{method}: {a} and {b}");
+        }
+    }
+}

@@ -11,7 +11,7 @@ use holonome_integrate::phase_space::Monitored;
 use holonome_linear::unpivoted::Unpivoted;
 use holonome_model::graph::linear::{Factors, Matrix};
 use holonome_model::graph::value::{Recording, Value, nodes};
-use holonome_model::graph::{Expression, Graph, Input, Node};
+use holonome_model::graph::{Graph, Node};
 use holonome_model::treatment::correction::deviation;
 use rustc_hash::FxHashMap;
 
@@ -43,42 +43,55 @@ pub(super) fn unrolled(
     made(of, most, (split, frozen), true)
 }
 
-/// The step without a look at the invariants and without the model's state, in one piece, if what is
-/// carried is all that it needs.
+/// The step without a look at the invariants and without the model's state, if what is carried is all
+/// that it needs. A look is then at the state of the last step that had one, whatever the time is by
+/// then.
 pub(super) fn unseen(
     of: &LoopIngredients,
     most: &[Taken],
     frozen: bool,
 ) -> Option<(Graph, Vec<Node>)> {
-    let carries = !of.trace.carried.is_empty() && of.trace.multipliers.0.is_empty();
-    if !carries || of.energy().is_some() || !of.field.watched.is_empty() {
+    let Needs { reads_state, .. } = Needs::of_carried(of.trace);
+    let is_seen = reads_state
+        || of.trace.carried.is_empty()
+        || !of.trace.multipliers.0.is_empty()
+        || !of.field.watched.is_empty()
+        || of.energy().is_some();
+    if is_seen {
         return None;
     }
     let (graph, mut pieces, rows) = made(of, most, (false, frozen), false);
-    let (outputs, 1) = pieces.pop()? else { return None };
-    let others: Vec<Node> =
-        (0..rows.count()).filter(|k| !rows.x.contains(k)).map(|k| outputs[k]).collect();
-    let reads_state = graph.reachable(&others).into_iter().any(|node| {
-        matches!(graph.expression(node), Expression::Input(Input::State(k)) if rows.x.contains(&(k as usize)))
-    });
-    (!reads_state).then_some((graph, outputs))
+    let (outputs, _) = pieces.pop()?;
+    rows.number.is_none().then_some((graph, outputs))
 }
 
-/// For every system of a step, true if what is carried to the next step depends on it.
-fn carried_by(trace: &Trace) -> Vec<bool> {
-    let graph = &trace.symbols.graph;
-    let mut needed = trace.next();
-    let mut solves = vec![false; trace.systems.len()];
-    for (system, solves) in trace.systems.iter().zip(&mut solves).rev() {
-        let reached = graph.reachable(&needed);
-        *solves = system.unknowns.iter().any(|unknown| reached.binary_search(unknown).is_ok());
-        if *solves {
-            let entries = system.jacobian.iter().map(|(_, _, node)| node);
-            let parts = [&system.residuals, &system.sizes, &system.sweep_sizes, &system.guesses];
-            needed.extend(parts.into_iter().flatten().chain(entries));
+/// What the numbers need that are carried to the next step.
+struct Needs {
+    /// The systems that have to be solved.
+    solves: Vec<bool>,
+    /// True if they depend on the model's state.
+    reads_state: bool,
+}
+
+impl Needs {
+    fn of_carried(trace: &Trace) -> Needs {
+        let graph = &trace.symbols.graph;
+        let mut needed = trace.next();
+        let mut solves = vec![false; trace.systems.len()];
+        for (system, solves) in trace.systems.iter().zip(&mut solves).rev() {
+            let reached = graph.reachable(&needed);
+            *solves = system.unknowns.iter().any(|unknown| reached.binary_search(unknown).is_ok());
+            if *solves {
+                let entries = system.jacobian.iter().map(|(_, _, node)| node);
+                let parts =
+                    [&system.residuals, &system.sizes, &system.sweep_sizes, &system.guesses];
+                needed.extend(parts.into_iter().flatten().chain(entries));
+            }
         }
+        let reached = graph.reachable(&needed);
+        let reads_state = trace.x.iter().any(|input| reached.binary_search(input).is_ok());
+        Needs { solves, reads_state }
     }
-    solves
 }
 
 /// [`unrolled`], and [`unseen`] if it does not look.
@@ -110,7 +123,10 @@ fn made(
         let kept =
             r.nodes(|g| watching.at(g, (t.node(), &nodes(&now.x), h.node()), &nodes(&now.sides)));
         now.sides = r.values(&kept);
-        let solves = if looks { vec![true; trace.systems.len()] } else { carried_by(trace) };
+        let solves = match looks {
+            true => vec![true; trace.systems.len()],
+            false => Needs::of_carried(trace).solves,
+        };
         let mut unrolling =
             Unrolling { of, rows: &rows, solves, frozen, split, pieces: Vec::new() };
         let mut made = 0.0;
