@@ -74,10 +74,12 @@ pub(crate) fn pack(tape: &Tape) -> Option<Packed> {
     (together < WORTHWHILE * alone).then_some(packed)
 }
 
-/// True if a tape is a map of which packs can be formed.
+/// True if a tape is a map of which packs can be formed. A loop that ends by itself may do so after a
+/// few turns, for which it is not worthwhile to put its numbers into lanes.
 pub(crate) fn suits(tape: &Tape) -> bool {
     tape.operations() >= FEWEST
         && tape.outputs.len() == tape.states
+        && tape.goes_on.is_none()
         && !tape.mixes_lanes()
         && !tape.reads_time()
 }

@@ -38,7 +38,7 @@ impl Alike {
     pub(super) fn new(tape: &Tape) -> Option<Alike> {
         let code = &tape.instructions;
         let mut needed = vec![false; code.len()];
-        tape.outputs.iter().chain(&tape.goes_on).for_each(|&r| needed[r as usize] = true);
+        tape.outputs.iter().for_each(|&r| needed[r as usize] = true);
         for (i, instruction) in code.iter().enumerate().rev() {
             if needed[i] {
                 instruction.arguments().for_each(|a| needed[a as usize] = true);

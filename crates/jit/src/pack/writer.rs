@@ -40,7 +40,6 @@ fn in_place(lanes: &Lanes) -> Lanes {
 /// The tape of `packs`.
 pub(super) fn written(packs: Packs) -> Packed {
     let changing = packs.states.clone();
-    let goes_on = packs.tape.goes_on;
     let mut writer = Writer {
         registers: vec![None; packs.packs.len()],
         packs,
@@ -53,8 +52,7 @@ pub(super) fn written(packs: Packs) -> Packed {
         vectors: FxHashMap::default(),
     };
     let outputs = changing.iter().map(|&(_, values)| writer.vector(values)).collect();
-    let goes_on = goes_on.map(|mask| writer.vector([mask; LANES]));
-    writer.finish(outputs, goes_on)
+    writer.finish(outputs)
 }
 
 impl Writer<'_> {
@@ -201,7 +199,7 @@ impl Writer<'_> {
         })
     }
 
-    fn finish(self, outputs: Vec<Register>, goes_on: Option<Register>) -> Packed {
+    fn finish(self, outputs: Vec<Register>) -> Packed {
         let prologue = self.fixed.len() as Register;
         let number = |r: Register| if r >= PARAMETERS { r - PARAMETERS } else { r + prologue };
         let parameters = (0..prologue).map(Instruction::Parameter);
@@ -211,7 +209,7 @@ impl Writer<'_> {
                 instructions: parameters.chain(body).collect(),
                 prologue: self.fixed.len(),
                 outputs: outputs.into_iter().map(number).collect(),
-                goes_on: goes_on.map(number),
+                goes_on: None,
                 states: self.held.len(),
                 parameters: self.fixed.len(),
             },
