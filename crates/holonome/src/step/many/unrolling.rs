@@ -43,15 +43,15 @@ pub(super) fn unrolled(
     made(of, most, (split, frozen), true)
 }
 
-/// The step without a look at the invariants and without the model's state, if what is carried is all
-/// that it needs. A look is then at the state of the last step that had one, whatever the time is by
+/// The step without a look at the invariants and without the model's state, if that follows from what
+/// is carried, as this does itself. A look is then at the state of the last step that had one, whatever the time is by
 /// then.
 pub(super) fn unseen(
     of: &LoopIngredients,
     most: &[Taken],
     frozen: bool,
 ) -> Option<(Graph, Vec<Node>)> {
-    let Needs { reads_state, .. } = Needs::of_carried(of.trace);
+    let Needs { reads_state, .. } = Needs::of(of.trace);
     let is_seen = reads_state
         || of.trace.carried.is_empty()
         || !of.trace.multipliers.0.is_empty()
@@ -65,29 +65,31 @@ pub(super) fn unseen(
     rows.number.is_none().then_some((graph, outputs))
 }
 
-/// What the numbers need that are carried to the next step.
+/// What a step needs.
 struct Needs {
-    /// The systems that have to be solved.
+    /// The systems that have to be solved for the numbers that are carried to the next step.
     solves: Vec<bool>,
-    /// True if they depend on the model's state.
+    /// True if any of its results depends on the model's state before it.
     reads_state: bool,
 }
 
 impl Needs {
-    fn of_carried(trace: &Trace) -> Needs {
+    fn of(trace: &Trace) -> Needs {
         let graph = &trace.symbols.graph;
+        let formulas = |system: &System| -> Vec<Node> {
+            let entries = system.jacobian.iter().map(|&(_, _, node)| node);
+            let parts = [&system.residuals, &system.sizes, &system.sweep_sizes, &system.guesses];
+            parts.into_iter().flatten().copied().chain(entries).collect()
+        };
         let mut needed = trace.next();
         let mut solves = vec![false; trace.systems.len()];
         for (system, solves) in trace.systems.iter().zip(&mut solves).rev() {
             let reached = graph.reachable(&needed);
             *solves = system.unknowns.iter().any(|unknown| reached.binary_search(unknown).is_ok());
-            if *solves {
-                let entries = system.jacobian.iter().map(|(_, _, node)| node);
-                let parts =
-                    [&system.residuals, &system.sizes, &system.sweep_sizes, &system.guesses];
-                needed.extend(parts.into_iter().flatten().chain(entries));
-            }
+            needed.extend(if *solves { formulas(system) } else { Vec::new() });
         }
+        needed.extend(trace.systems.iter().flat_map(formulas));
+        needed.extend(trace.result.iter().map(|(node, _)| node));
         let reached = graph.reachable(&needed);
         let reads_state = trace.x.iter().any(|input| reached.binary_search(input).is_ok());
         Needs { solves, reads_state }
@@ -125,7 +127,7 @@ fn made(
         now.sides = r.values(&kept);
         let solves = match looks {
             true => vec![true; trace.systems.len()],
-            false => Needs::of_carried(trace).solves,
+            false => Needs::of(trace).solves,
         };
         let mut unrolling =
             Unrolling { of, rows: &rows, solves, frozen, split, pieces: Vec::new() };
