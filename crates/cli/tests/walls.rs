@@ -267,7 +267,7 @@ fn unsafe_code_is_forbidden_everywhere_but_in_one_crate() {
 
 #[test]
 fn machine_code_knows_only_tapes() {
-    assert_eq!(dependencies(&packages(), UNSAFE), ["holonome-model", "libc"]);
+    assert_eq!(dependencies(&packages(), UNSAFE), ["holonome-model", "rustc-hash", "libc"]);
 }
 
 #[test]

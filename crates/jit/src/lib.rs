@@ -18,7 +18,8 @@
 //! | their bytes | `encode.rs` |
 //! | operations that are alike as one on the lanes of a vector, and loops of them | `pack.rs`, `packed.rs` |
 //! | executable memory | `memory.rs` |
-//! | the kernel and its checks | `machine.rs` |
+//! | a tape as machine code, and its checks | `kernel.rs` |
+//! | the backend: kernels, cycles, loops over rows and segments | `machine.rs` |
 //! | kernels for sums over pairs, diagonal by diagonal | `diagonals.rs` |
 //! | the block interpreter | `block.rs` |
 //! | kernels that are compiled once they have been evaluated often | `gradual.rs` |
@@ -31,6 +32,7 @@ mod emit;
 mod encode;
 mod gradual;
 mod isa;
+mod kernel;
 mod machine;
 mod memory;
 mod pack;

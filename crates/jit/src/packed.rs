@@ -2,7 +2,7 @@
 
 use crate::emit::Shape;
 use crate::isa::Isa;
-use crate::machine::Compiled;
+use crate::kernel::Compiled;
 use crate::pack::{Fixed, LANES, pack, suits};
 use holonome_model::graph::aligned::{Aligned, LINE_NUMBERS, first_aligned};
 use holonome_model::graph::interpret::Kernel;
