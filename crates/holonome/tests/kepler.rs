@@ -93,6 +93,26 @@ fn a_step_longer_than_a_period_is_refused_by_name() {
     assert!(error.contains("shorter than a period"), "{error}");
 }
 
+/// Damping and drag act on the state of the model, which the steps do not read.
+#[test]
+fn forces_that_depend_on_momenta_are_refused() {
+    for force in ["-0.01*p", "-0.01*norm(p)*p"] {
+        for method in ["kepler-splitting", "wisdom5(kepler-splitting)", "saba2(kepler-splitting)"] {
+            let text = format!(
+                "coordinate x : R^2 = (1, 0)\nmomentum p of x = (0, 1)\n\
+                 hamiltonian dot(p, p)/2 - 1/norm(x)\nforce drag on x = {force}"
+            );
+            let options = RunOptions {
+                method: method.parse().unwrap(),
+                step: StepSize::Fixed(0.01),
+                ..RunOptions::default()
+            };
+            let error = prepare(problem(&text), options).err().expect("it is refused").to_string();
+            assert!(error.contains("forces that depend on momenta"), "{method}, {force}: {error}");
+        }
+    }
+}
+
 /// Four satellites with periods of 42 to 397 steps: what a loop has to iterate is not seen in its
 /// trial alone, and steps that it does not solve are made by themselves, at many times the cost.
 #[test]

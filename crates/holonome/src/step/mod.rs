@@ -447,8 +447,11 @@ fn functions(
         functions.set_forces_apart();
     }
     let corrects = method.flows().is_some_and(|flows| !flows.corrector.is_empty());
-    if corrects && functions.friction.is_some() {
-        return Err("a symplectic corrector is for motions without damping".into());
+    let keeps_state = corrects || method.scheme.needs == Needs::KeplerFlows;
+    if keeps_state && (mechanics.forces.friction.is_some() || mechanics.forces.drags) {
+        return Err("forces that depend on momenta change the state of the model, and its steps carry one in \
+             coordinates of their own; use gauss16 or stormer-verlet-a"
+            .into());
     }
     if !settings.own(method).is_empty() {
         functions.curvature = Some(Curvature::new(mechanics));
