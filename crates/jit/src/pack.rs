@@ -61,7 +61,7 @@ pub(crate) fn pack(tape: &Tape) -> Option<Packed> {
     let alike = Alike::new(tape)?;
     let alone = time(tape, 1);
     let packed = |stride| {
-        let packed = Packs::new(tape, &alike, stride).written();
+        let packed = writer::written(Packs::new(tape, &alike, stride));
         (time(&packed.tape, LANES), packed)
     };
     // What is alike of several bodies is as far apart as a body has components.
@@ -287,10 +287,6 @@ impl<'a> Packs<'a> {
         if let Some(register) = self.alike.state(k as u32) {
             self.places[register as usize] = Some(place);
         }
-    }
-
-    fn written(self) -> Packed {
-        writer::written(self)
     }
 }
 

@@ -547,9 +547,9 @@ impl StateLoop for Many {
         }
         let mut left = steps.end - steps.start - begun;
         let unseen = self.unseen.as_ref().zip(self.tapes.unseen.as_ref());
-        while let Some((pieces, &(_, looks))) = unseen.filter(|_| left > 0) {
+        while let Some((pieces, (_, looks))) = unseen.filter(|_| left > 0) {
             // The last one has the state.
-            let some = left.min(looks);
+            let some = left.min(*looks);
             if some > 1 {
                 self.repeat(pieces, state, some - 1, work);
             }

@@ -56,6 +56,7 @@ pub enum AccountFacts {
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         of_flows: bool,
         /// True if these flows are a corrector.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
         corrects: bool,
     },
 }

@@ -40,18 +40,18 @@ pub(super) fn unrolled(
     split: bool,
     frozen: bool,
 ) -> (Graph, UnrolledPieces, LaneRows) {
-    made(of, most, (split, frozen), true)
+    made(of, most, (split, frozen), None)
 }
 
-/// The step without a look at the invariants and without the model's state, if that follows from what
-/// is carried, as this does itself. A look is then at the state of the last step that had one, whatever the time is by
-/// then.
+/// The step without a look at the invariants and without the model's state, if both what is carried
+/// and the state follow from what is carried. A look is then at the state of the last step that had
+/// one, whatever the time is by then.
 pub(super) fn unseen(
     of: &LoopIngredients,
     most: &[Taken],
     frozen: bool,
 ) -> Option<(Graph, Vec<Node>)> {
-    let Needs { reads_state, .. } = Needs::of(of.trace);
+    let Needs { solves, reads_state } = Needs::of(of.trace);
     let is_seen = reads_state
         || of.trace.carried.is_empty()
         || !of.trace.multipliers.0.is_empty()
@@ -60,7 +60,7 @@ pub(super) fn unseen(
     if is_seen {
         return None;
     }
-    let (graph, mut pieces, rows) = made(of, most, (false, frozen), false);
+    let (graph, mut pieces, rows) = made(of, most, (false, frozen), Some(solves));
     let (outputs, _) = pieces.pop()?;
     rows.number.is_none().then_some((graph, outputs))
 }
@@ -96,14 +96,15 @@ impl Needs {
     }
 }
 
-/// [`unrolled`], and [`unseen`] if it does not look.
+/// [`unrolled`], or [`unseen`] if only some systems are solved for what is carried.
 fn made(
     of: &LoopIngredients,
     most: &[Taken],
     (split, frozen): (bool, bool),
-    looks: bool,
+    solves: Option<Vec<bool>>,
 ) -> (Graph, UnrolledPieces, LaneRows) {
-    let (trace, own) = (of.trace, of.own_parameters);
+    let (trace, own, looks) = (of.trace, of.own_parameters, solves.is_none());
+    let solves = solves.unwrap_or_else(|| vec![true; trace.systems.len()]);
     let constraints = of.field.constraints;
     let mut monitored = of.field.clone();
     let delta = deviation(&mut monitored, |g, row| g.parameter(own + row - constraints));
@@ -125,10 +126,6 @@ fn made(
         let kept =
             r.nodes(|g| watching.at(g, (t.node(), &nodes(&now.x), h.node()), &nodes(&now.sides)));
         now.sides = r.values(&kept);
-        let solves = match looks {
-            true => vec![true; trace.systems.len()],
-            false => Needs::of(trace).solves,
-        };
         let mut unrolling =
             Unrolling { of, rows: &rows, solves, frozen, split, pieces: Vec::new() };
         let mut made = 0.0;
