@@ -277,8 +277,9 @@ def rattle_hlw(m, t, h, x):
 
 # ---- splittings --------------------------------------------------------------------------------------------------------
 
-def splitting(motion, kick):
-    """HLW II.5 (5.2), (5.3). What depends on the time is taken at the time that the other flow has reached."""
+def splitting(motion, kick, ends=None):
+    """HLW II.5 (5.2), (5.3), with the first and the last kick of a step if they differ from others. What depends on the time is
+    taken at the time that the other flow has reached."""
     def chain(*flows):
         """Each with the part of the step after which its time is, and the part for which it goes."""
         return lambda m, t, h, x: reduce(lambda y, f: f[0](m, t + f[1]*h, f[2]*h, y), flows, x)
@@ -300,13 +301,13 @@ def splitting(motion, kick):
     def corrected(motions, kicks):
         """Wisdom 2006: the corrector, kick, motion and kick, and the corrector's inverse."""
         back = in_turn([-a for a in motions[::-1]], [-b for b in kicks[::-1]], 1)
-        return chain(*in_turn(motions, kicks), (kick, 0, half), (motion, half, 1), (kick, 1, half), *back)
+        return chain(*in_turn(motions, kicks), (first, 0, half), (motion, half, 1), (last, 1, half), *back)
 
-    half = mpfr("0.5")
+    half, (first, last) = mpfr("0.5"), ends or (kick, kick)
     own = {"lie-trotter": chain((kick, 0, 1), (motion, 1, 1)),
            "lie-trotter-adjoint": chain((motion, 0, 1), (kick, 1, 1)),
            "strang": chain((motion, 0, half), (kick, half, 1), (motion, 1, half)),
-           "strang-kdk": chain((kick, 0, half), (motion, half, 1), (kick, 1, half))}
+           "strang-kdk": chain((first, 0, half), (motion, half, 1), (last, 1, half))}
     composed = {name: composed_of_flows(*coefficients) for name, coefficients in FLOWS.items()}
     return own, composed | {f"wisdom{2*n + 1}": corrected(*corrector(n)) for n in (1, 2, 3, 5, 8)}
 
@@ -412,6 +413,59 @@ def two_planets(V_q):
         return x[:6] + moved(x[6:], -h, slope)
 
     return splitting(motion, kick)
+
+
+def two_planets_of_the_star(V_q):
+    """Places from the star and barycentric momenta (Duncan, Levison, Lee 1998, (4) to (7)): the motions of Kepler and of the
+    centre of mass, and around the kick, by the planets' attraction and the tide, the star's recoil: half before and half
+    after it in yoshida4, but after the first kick of a step and before the last one."""
+    m = [number(Q(5, 100)), number(Q(8, 100))]
+    total = 1 + m[0] + m[1]
+
+    def to(x):
+        q, p = [x[2*k:2*k + 2] for k in range(3)], [x[6 + 2*k:8 + 2*k] for k in range(3)]
+        whole = [a + b + c for a, b, c in zip(*p)]
+        centre = [(a + m[0]*b + m[1]*c)/total for a, b, c in zip(*q)]
+        return centre, [sub(q[k], q[0]) for k in (1, 2)], whole, [moved(p[k], -m[k - 1]/total, whole) for k in (1, 2)]
+
+    def back(centre, places, whole, momenta):
+        star = [c - (m[0]*a + m[1]*b)/total for c, a, b in zip(centre, *places)]
+        p0 = [w/total - a - b for w, a, b in zip(whole, *momenta)]
+        return (star + [a + b for place in places for a, b in zip(star, place)] + p0
+                + [b for k in (0, 1) for b in moved(momenta[k], m[k]/total, whole)])
+
+    def motion(_, t, h, x):
+        centre, places, whole, momenta = to(x)
+        ends = [orbit(q, [c/mass for c in p], mpfr(1), h) for q, p, mass in zip(places, momenta, m)]
+        return back(moved(centre, h/total, whole), [q for q, _ in ends], whole,
+                    [[mass*c for c in v] for (_, v), mass in zip(ends, m)])
+
+    def recoil(h, x):
+        centre, places, whole, momenta = to(x)
+        both = [a + b for a, b in zip(*momenta)]
+        return back(centre, [moved(q, h, both) for q in places], whole, momenta)
+
+    def kick(_, t, h, x):
+        q, slope = [x[2*k:2*k + 2] for k in range(3)], V_q(t, x[:6])
+        for k in (1, 2):        # less the slope of -m/|q_k - q_0|
+            r = sub(q[k], q[0])
+            own = [m[k - 1]*c/gmpy2.sqrt(dot(r, r))**3 for c in r]
+            slope[2*k:2*k + 2] = sub(slope[2*k:2*k + 2], own)
+            slope[:2] = [a + b for a, b in zip(slope[:2], own)]
+        return x[:6] + moved(x[6:], -h, slope)
+
+    def middle(system, t, h, x):
+        for c in COMPOSITIONS["yoshida4"]:
+            x = recoil(c*h/2, kick(system, t, c*h, recoil(c*h/2, x)))
+        return x
+
+    def first(system, t, h, x):
+        return recoil(h, kick(system, t, h, x))
+
+    def last(system, t, h, x):
+        return kick(system, t, h, recoil(h, x))
+
+    return splitting(motion, middle, (first, last))
 
 
 # ---- compositions ------------------------------------------------------------------------------------------------------
@@ -616,13 +670,14 @@ def methods(path, model):
              "spherical-pendulum": spheres(1), "two-spheres": spheres(1, 2), "kepler": drift_kick(),
              "forced-pendulum": drift_kick(), "sliding-oscillator": drift_kick()}
     own, of_flows = flows.get(Path(path).stem, ({}, {}))
-    orbits = {"kepler": about_a_centre, "two-planets": lambda: two_planets(model.V_q)}.get(Path(path).stem)
-    if orbits:
-        of_orbits, of_orbits_composed = orbits()
-        yield "kepler-splitting", of_orbits["strang-kdk"]
+    orbits = {"kepler": lambda: (about_a_centre(),)*2,
+              "two-planets": lambda: (two_planets(model.V_q), two_planets_of_the_star(model.V_q))}.get(Path(path).stem)
+    coordinates = ("kepler-splitting", "democratic-kepler-splitting")
+    for base, (of_orbits, of_orbits_composed) in zip(coordinates, orbits() if orbits else ()):
+        yield base, of_orbits["strang-kdk"]
         for name in ("yoshida4", "kahan-li8"):
-            yield f"{name}(kepler-splitting)", composed(COMPOSITIONS[name], of_orbits["strang-kdk"])
-        yield from ((f"{name}(kepler-splitting)", step) for name, step in of_orbits_composed.items())
+            yield f"{name}({base})", composed(COMPOSITIONS[name], of_orbits["strang-kdk"])
+        yield from ((f"{name}({base})", step) for name, step in of_orbits_composed.items())
     if "two-planets" in path:
         return
     if not len(model.g(mpfr(0), model.start)):

@@ -159,3 +159,46 @@ fn steps_that_do_not_look_are_the_same() {
         }
     }
 }
+
+/// Numbers of the state at the end of a run from t = 0.
+fn end(text: &str, method: &str, step: StepSize, until: f64) -> Vec<f64> {
+    let options = RunOptions {
+        method: method.parse().unwrap(),
+        step,
+        until,
+        samples: Some(2),
+        ..RunOptions::default()
+    };
+    let state = prepare(problem(text), options).unwrap().solve().unwrap().summary.state;
+    let state = serde_json::to_value(&state).unwrap();
+    let families = state.as_object().unwrap().values();
+    families.flat_map(|v| v.as_array().unwrap()).map(|v| v.as_f64().unwrap()).collect()
+}
+
+/// Largest error of a component as a part of itself, from 1e-6 on.
+fn error(found: &[f64], exact: &[f64]) -> f64 {
+    let error = |(a, b): (&f64, &f64)| (a - b).abs() / (1e-6 + b.abs());
+    found.iter().zip(exact).map(error).fold(0.0, f64::max)
+}
+
+/// Two planets of one star, one with a moon, and dust between them; the star is declared last, and
+/// all drift together.
+const MANY: &str = "coordinate m : R^2 = (1.01, 0)\nmomentum pm of m = 1e-6*(0, 1 + sqrt(0.1))\n\
+    coordinate b : R^2 = (1, 0)\nmomentum pb of b = 1e-3*(0, 1)\n\
+    coordinate c : R^2 = (0, 2)\nmomentum pc of c = 1e-3*(-0.6, 0.1)\n\
+    coordinate d : R^2 = (0, -1.5)\nmomentum pd of d = 1e-8*(0.8, 0)\n\
+    coordinate s : R^2 = (0, 0)\nmomentum ps of s = (0.1, 0)\n\
+    hamiltonian dot(ps, ps)/2 + dot(pb, pb)/(2*1e-3) + dot(pc, pc)/(2*1e-3) + dot(pm, pm)/(2*1e-6) + \
+    dot(pd, pd)/(2*1e-8) - 1e-3/norm(b - s) - 1e-3/norm(c - s) - 1e-6/norm(m - s) - 1e-8/norm(d - s) - \
+    1e-9/norm(m - b) - 1e-9/norm(m - c) - 1e-14/norm(m - d) - 1e-6/norm(b - c) - 1e-11/norm(b - d) - \
+    1e-11/norm(c - d)";
+
+/// Momenta of the size 1e-8 count as much as places.
+#[test]
+fn both_coordinates_lead_to_one_motion() {
+    let exact = end(MANY, "gauss16", StepSize::adaptive(1e-13), 3.0);
+    for method in ["saba1064(kepler-splitting)", "saba1064(democratic-kepler-splitting)"] {
+        let found = end(MANY, method, StepSize::Fixed(0.01), 3.0);
+        assert!(error(&found, &exact) < 1e-7, "{method}: {found:?} is not {exact:?}");
+    }
+}

@@ -7,7 +7,7 @@ mod treatments;
 
 pub use crate::scheme::composition::{COMPOSITIONS, Composition};
 pub use crate::scheme::splitting::Flows;
-pub use crate::scheme::{Needs, SCHEMES, Scheme, SchemeFacts, Step, StepFn};
+pub use crate::scheme::{KeplerCoordinates, Needs, SCHEMES, Scheme, SchemeFacts, Step, StepFn};
 pub use account::{Account, AccountFacts, Accounts};
 pub use alias::Alias;
 pub use name::MethodError;

@@ -106,6 +106,9 @@ pub enum Part {
     /// The part of H whose flow moves the positions: free motion, great circles, rotations of a
     /// body, an oscillator, motions of Kepler. The rest of H is that of a [kick](PhaseSpace::kick).
     Motion,
+    /// The part of H beside [`Part::Motion`] that momenta make up: the recoil of a centre from its
+    /// bodies. It acts around a kick; most models have none.
+    Recoil,
     /// Part of this number of the H of a Poisson system, below [`PhaseSpace::parts`].
     Numbered(usize),
 }
@@ -278,6 +281,11 @@ pub trait PhaseSpace {
     /// State of the model from the coordinates of [`PhaseSpace::split`].
     fn joined(&mut self, y: &[Value]) -> Vec<Value> {
         y.to_vec()
+    }
+
+    /// True if the flow of [`Part::Recoil`] and kicks commute, or there is no recoil.
+    fn recoil_commutes(&self) -> bool {
+        true
     }
 
     /// Exact flow of a part of H for the time `tau`, in the coordinates of [`PhaseSpace::split`]. A

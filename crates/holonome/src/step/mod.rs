@@ -38,7 +38,7 @@ pub use extension::extension;
 use flows::Flows;
 pub use force_places::ForcePlaces;
 use functions::{Curvature, Functions};
-use holonome_integrate::method::{Method, Needs, SCHEMES, Scheme, Step};
+use holonome_integrate::method::{KeplerCoordinates, Method, Needs, SCHEMES, Scheme, Step};
 use holonome_integrate::phase_space::{PhaseSpace, Value};
 use holonome_integrate::plan::Plan;
 use holonome_integrate::scheme::forces::{Side, pushed};
@@ -447,7 +447,7 @@ fn functions(
         functions.set_forces_apart();
     }
     let corrects = method.flows().is_some_and(|flows| !flows.corrector.is_empty());
-    let keeps_state = corrects || method.scheme.needs == Needs::KeplerFlows;
+    let keeps_state = corrects || matches!(method.scheme.needs, Needs::KeplerFlows(_));
     if keeps_state && (mechanics.forces.friction.is_some() || mechanics.forces.drags) {
         return Err("forces that depend on momenta change the state of the model, and its steps carry one in \
              coordinates of their own; use gauss16 or stormer-verlet-a"
@@ -742,7 +742,9 @@ fn recognised(scheme: &Scheme, mechanics: &Mechanics, model: &Model) -> Result<R
     let mut found = Recognised::default();
     match scheme.needs {
         Needs::Flows => found.flows = Some(known_flows(mechanics, model)?),
-        Needs::KeplerFlows => found.kepler = Some(known_orbits(mechanics, model)?),
+        Needs::KeplerFlows(coordinates) => {
+            found.kepler = Some(known_orbits(mechanics, model, coordinates)?)
+        }
         Needs::Body | Needs::FreeBody => found.body = Some(body(scheme, mechanics, model)?),
         Needs::Natural | Needs::Stiff | Needs::HeatBath => {
             known_potential(scheme, mechanics, model)?
@@ -767,9 +769,13 @@ fn known_flows(mechanics: &Mechanics, model: &Model) -> Result<Flows, String> {
     Flows::new(mechanics, model).map_err(|reason| format!("{reason}; use {remedy}"))
 }
 
-fn known_orbits(mechanics: &Mechanics, model: &Model) -> Result<Kepler, String> {
+fn known_orbits(
+    mechanics: &Mechanics,
+    model: &Model,
+    coordinates: KeplerCoordinates,
+) -> Result<Kepler, String> {
     let remedy = Facts::of(mechanics, model).remedy();
-    Kepler::new(mechanics, model).map_err(|reason| format!("{reason}; use {remedy}"))
+    Kepler::new(mechanics, model, coordinates).map_err(|reason| format!("{reason}; use {remedy}"))
 }
 
 /// Rigid body that the model is, for a scheme that needs one.
@@ -814,7 +820,7 @@ fn suits(method: &Method, facts: &Facts) -> Result<(), String> {
         Needs::Series
         | Needs::Canonical
         | Needs::Hamiltonian
-        | Needs::KeplerFlows
+        | Needs::KeplerFlows(_)
         | Needs::Natural
         | Needs::Stiff
             if hamiltonian && constrained =>
@@ -839,7 +845,7 @@ fn suits(method: &Method, facts: &Facts) -> Result<(), String> {
         | Needs::Coisotropic
         | Needs::Rolling
         | Needs::Flows
-        | Needs::KeplerFlows
+        | Needs::KeplerFlows(_)
         | Needs::Natural
         | Needs::Stiff
         | Needs::HeatBath

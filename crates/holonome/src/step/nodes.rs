@@ -137,6 +137,10 @@ impl Symbols for Nodes {
         self.functions.kepler.is_some()
     }
 
+    fn recoil_commutes(&self) -> bool {
+        self.functions.kepler.as_ref().is_none_or(|kepler| kepler.commutes)
+    }
+
     fn mass_is_diagonal(&self) -> bool {
         self.functions.parameters.mass_is_diagonal()
     }
@@ -274,6 +278,10 @@ impl CompositeFunctions for Nodes {
             let parts = functions.poisson.as_ref().and_then(|poisson| poisson.parts.as_ref());
             let parts = parts.expect("a method that needs parts is refused where there are none");
             return parts.flow(space, part, (t, tau), x);
+        }
+        if part == Part::Recoil {
+            let kepler = functions.kepler.as_ref();
+            return kepler.map_or_else(|| x.to_vec(), |kepler| kepler.recoil(space, tau, x));
         }
         match &functions.kepler {
             Some(kepler) => kepler.flow(space, tau, x),

@@ -101,6 +101,10 @@ pub trait Symbols: Sized {
     fn splits(&self) -> bool {
         false
     }
+    /// True if the recoil of a centre commutes with kicks.
+    fn recoil_commutes(&self) -> bool {
+        true
+    }
     /// True if H holds every momentum by its square alone.
     fn mass_is_diagonal(&self) -> bool;
     /// Components of the state that each component of the momenta stands for.

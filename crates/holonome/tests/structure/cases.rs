@@ -72,7 +72,7 @@ impl Case {
     /// added.
     pub fn serves(&self, needs: Needs) -> bool {
         if self.name() == PLANETS {
-            return needs == Needs::KeplerFlows;
+            return matches!(needs, Needs::KeplerFlows(_));
         }
         match needs {
             Needs::Field | Needs::Series | Needs::Canonical | Needs::Hamiltonian => {
@@ -82,7 +82,7 @@ impl Case {
             Needs::Rolling => self.rolls(),
             Needs::Poisson | Needs::PoissonFlows => self.is_poisson(),
             Needs::Flows => self.flows,
-            Needs::KeplerFlows => self.name() == "kepler",
+            Needs::KeplerFlows(_) => self.name() == "kepler",
             Needs::Body => BODIES.contains(&self.name()),
             Needs::FreeBody => self.name() == "matrix-rigid-body",
             Needs::Natural | Needs::HeatBath => self.natural,

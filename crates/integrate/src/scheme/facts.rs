@@ -61,6 +61,16 @@ pub enum Step {
     Sliding(SlidingFn, SchemeFacts),
 }
 
+/// Coordinates of bodies that move about others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeplerCoordinates {
+    /// Jacobi coordinates: each body from the centre of mass of those within its orbit.
+    Jacobi,
+    /// Democratic heliocentric coordinates: all bodies of a centre from this, with their momenta in
+    /// the frame of the centre of mass.
+    Democratic,
+}
+
 /// Requirements of a scheme on a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needs {
@@ -79,8 +89,9 @@ pub enum Needs {
     Rolling,
     /// A Hamiltonian whose parts have known flows.
     Flows,
-    /// A Hamiltonian of motions of Kepler and a coupling of positions, without constraints.
-    KeplerFlows,
+    /// A Hamiltonian of motions of Kepler and a coupling of positions, without constraints, in these
+    /// coordinates.
+    KeplerFlows(KeplerCoordinates),
     /// A rigid body whose attitude is a rotation matrix.
     Body,
     /// A rigid body without torques, in the frame of its principal axes.
@@ -102,7 +113,11 @@ impl Needs {
     pub fn recognised(self) -> bool {
         matches!(
             self,
-            Needs::Flows | Needs::KeplerFlows | Needs::Body | Needs::FreeBody | Needs::PoissonFlows
+            Needs::Flows
+                | Needs::KeplerFlows(_)
+                | Needs::Body
+                | Needs::FreeBody
+                | Needs::PoissonFlows
         )
     }
 
@@ -110,13 +125,13 @@ impl Needs {
     pub fn sets_forces_apart(self) -> bool {
         matches!(
             self,
-            Needs::Flows | Needs::KeplerFlows | Needs::Natural | Needs::Stiff | Needs::HeatBath
+            Needs::Flows | Needs::KeplerFlows(_) | Needs::Natural | Needs::Stiff | Needs::HeatBath
         )
     }
 
     /// True for splittings of H into two parts with known flows.
     pub fn splits(self) -> bool {
-        matches!(self, Needs::Flows | Needs::KeplerFlows)
+        matches!(self, Needs::Flows | Needs::KeplerFlows(_))
     }
 
     /// True for steps over a vector field, which has all forces in it.
@@ -139,7 +154,7 @@ impl fmt::Display for Needs {
             Needs::Coisotropic => "a Hamiltonian with constraints",
             Needs::Rolling => "a Hamiltonian with rolling constraints",
             Needs::Flows => "a Hamiltonian of parts with known flows",
-            Needs::KeplerFlows => "a Hamiltonian of motions of Kepler and a coupling",
+            Needs::KeplerFlows(_) => "a Hamiltonian of motions of Kepler and a coupling",
             Needs::Body => "a rigid body with its attitude",
             Needs::FreeBody => "a free rigid body",
             Needs::Natural => "a Hamiltonian with a constant mass matrix",

@@ -37,7 +37,7 @@ mod midpoint;
 pub mod rk4;
 mod tsit5;
 
-pub use facts::{Needs, Scheme, SchemeFacts, Step};
+pub use facts::{KeplerCoordinates, Needs, Scheme, SchemeFacts, Step};
 
 use crate::phase_space::{PhaseSpace, Value};
 
@@ -73,6 +73,7 @@ pub static SCHEMES: &[&Scheme] = &[
     &splitting::STRANG,
     &splitting::STRANG_KDK,
     &splitting::KEPLER,
+    &splitting::DEMOCRATIC_KEPLER,
     &rigid_body::ROTATION_SPLITTING,
     &rigid_body::CAYLEY_EULER,
     &rigid_body::CAYLEY_SYMMETRIC,

@@ -3,8 +3,12 @@
 //! Of all parts, the two join first that turn about each other the fastest, as seen from the start:
 //! a moon joins its planet, and then both the star with the planets within. The hierarchy decides
 //! how small the coupling is, and nothing else.
+//!
+//! In democratic coordinates the parts that turn about one body, or about one pair, are a group: each
+//! of them moves about the centre alone, not about what is within its orbit.
 
 use super::attractions::{Attractions, Place};
+use holonome_integrate::method::KeplerCoordinates;
 use holonome_model::elaborate::model::Model;
 use std::collections::BTreeMap;
 
@@ -26,14 +30,28 @@ pub struct Cluster {
 pub struct Pair {
     /// The heavier one first.
     pub parts: [usize; 2],
-    /// Number of the cluster that they make.
-    pub whole: usize,
     /// Attractions between them.
     pub attractions: Vec<usize>,
     /// True if neither is a pair, or the first one is a fixed centre with other pairs.
     pub is_of_leaves: bool,
     /// Its orbit at the start.
     pub orbit: Orbit,
+}
+
+/// A centre and the clusters that turn about it, in coordinates from it.
+pub struct Group {
+    pub centre: usize,
+    /// Their pairs with the centre.
+    pub pairs: Vec<usize>,
+    /// Number of the cluster that all make.
+    pub whole: usize,
+}
+
+impl Group {
+    /// Group of one pair.
+    fn alone(pair: usize, centre: usize, whole: usize) -> Group {
+        Group { centre, pairs: vec![pair], whole }
+    }
 }
 
 /// Orbit at the start.
@@ -53,6 +71,8 @@ pub struct Hierarchy {
     /// Fixed centres, bodies, and then the pairs in their order.
     pub clusters: Vec<Cluster>,
     pub pairs: Vec<Pair>,
+    /// Groups of the pairs, each after those that make its parts; of one pair in Jacobi coordinates.
+    pub groups: Vec<Group>,
     /// Clusters that are in no pair and move.
     pub free: Vec<usize>,
     /// Places of the fixed centres at the start.
@@ -71,7 +91,12 @@ pub struct Start {
 
 impl Hierarchy {
     /// Hierarchy of the bodies of `found`, from 1/m of all coordinates and κ of all attractions.
-    pub fn new(found: &Attractions, masses: &[f64], strengths: &[f64], model: &Model) -> Hierarchy {
+    pub fn new(
+        found: &Attractions,
+        (masses, strengths): (&[f64], &[f64]),
+        model: &Model,
+        coordinates: KeplerCoordinates,
+    ) -> Hierarchy {
         let (x, n) = (&model.initial, masses.len());
         let (mut clusters, mut starts) = (Vec::new(), Vec::new());
         for (k, centre) in found.centres.iter().enumerate() {
@@ -116,13 +141,33 @@ impl Hierarchy {
             let start = joined(&starts[first], &starts[second]);
             starts.push(start);
             let attractions = links.join(parts, whole, strengths, (&clusters, &starts));
-            pairs.push(Pair { parts, whole, attractions, is_of_leaves, orbit });
+            pairs.push(Pair { parts, attractions, is_of_leaves, orbit });
             open.retain(|part| !parts.contains(part));
             open.push(whole);
         }
         let free = open.into_iter().filter(|&k| !clusters[k].is_fixed).collect();
         let centres = found.centres.iter().map(|centre| centre.values.clone()).collect();
-        Hierarchy { clusters, pairs, free, centres, starts }
+        let (pairs, groups) = match coordinates {
+            KeplerCoordinates::Jacobi => {
+                let alone = |(k, pair): (usize, &Pair)| Group::alone(k, pair.parts[0], leaves + k);
+                let groups = pairs.iter().enumerate().map(alone).collect();
+                (pairs, groups)
+            }
+            KeplerCoordinates::Democratic => {
+                about_centres(pairs, leaves, found, strengths, (&clusters, &starts))
+            }
+        };
+        Hierarchy { clusters, pairs, groups, free, centres, starts }
+    }
+
+    /// Number of the clusters that are no pair; these are the first ones.
+    pub fn leaves(&self) -> usize {
+        self.clusters.len() - self.pairs.len()
+    }
+
+    /// True if the centre of a group moves by itself, not with the only part that turns about it.
+    pub fn recoils(&self, group: &Group) -> bool {
+        group.pairs.len() > 1 && !self.clusters[group.centre].is_fixed
     }
 
     /// Components of the bodies in a cluster.
@@ -133,6 +178,54 @@ impl Hierarchy {
         };
         self.clusters[cluster].places.iter().filter_map(of).collect()
     }
+}
+
+/// The pairs, and what turns about one centre in a group: the second part of a pair about a whole
+/// joins the group that this is, if its centre is heavier and attracts it.
+fn about_centres(
+    pairs: Vec<Pair>,
+    leaves: usize,
+    found: &Attractions,
+    strengths: &[f64],
+    (clusters, starts): (&[Cluster], &[Start]),
+) -> (Vec<Pair>, Vec<Group>) {
+    let (mut own, mut groups): (Vec<Pair>, Vec<Group>) = Default::default();
+    for (k, pair) in pairs.into_iter().enumerate() {
+        let ([first, second], whole) = (pair.parts, leaves + k);
+        let group = groups.iter_mut().find(|group| group.whole == first);
+        let about_centre = |group: &Group| {
+            let parts = [group.centre, second];
+            let [centre, moves] = parts.map(|part| &starts[part]);
+            let heavier =
+                !clusters[group.centre].is_fixed && centre.inverse_mass <= moves.inverse_mass;
+            let between = |k: &usize| {
+                let [a, b] = found.list[*k].between;
+                let lie = |parts: [Place; 2]| {
+                    clusters[group.centre].places.contains(&parts[0])
+                        && clusters[second].places.contains(&parts[1])
+                };
+                lie([a, b]) || lie([b, a])
+            };
+            let attractions: Vec<usize> = (0..found.list.len()).filter(between).collect();
+            let strength: f64 = attractions.iter().map(|&k| strengths[k]).sum();
+            let orbit = (heavier && strength > 0.0).then(|| orbit(centre, moves, strength));
+            let is_of_leaves = parts.iter().all(|&part| part < leaves);
+            orbit.flatten().map(|(orbit, _)| Pair { parts, attractions, is_of_leaves, orbit })
+        };
+        match group.and_then(|group| Some((about_centre(group)?, group))) {
+            Some((pair, group)) => {
+                group.pairs.push(k);
+                group.whole = whole;
+                own.push(pair);
+            }
+            None => {
+                groups.push(Group::alone(k, pair.parts[0], whole));
+                own.push(pair);
+            }
+        }
+    }
+    groups.sort_by_key(|group| group.whole);
+    (own, groups)
 }
 
 /// Numbers of two clusters together.

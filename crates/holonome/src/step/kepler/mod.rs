@@ -8,6 +8,10 @@
 //! with the vectors Q_k from one part of a pair to the other and the centres of what attracts no
 //! other. The last bracket is the coupling. Terms of V that are a motion of Kepler by themselves are
 //! left out of it, so that they do not cancel in its formulas.
+//!
+//! In democratic coordinates a [group](hierarchy::Group) has more pairs than one. Then the μ_k are the
+//! masses of the parts that move about its centre of the mass m, κ_k is that of the two alone, and
+//! H has a recoil |Σ P_k|²/2m of each group beside.
 
 mod attractions;
 mod hierarchy;
@@ -19,7 +23,8 @@ use super::formula_space::FormulaSpace;
 use super::summands::summands;
 use crate::kernels::Formula;
 use attractions::{Attractions, Centre, Place};
-use hierarchy::{Cluster, Hierarchy, Pair};
+use hierarchy::{Cluster, Group, Hierarchy, Pair};
+use holonome_integrate::method::KeplerCoordinates;
 use holonome_integrate::phase_space::{PhaseSpace, Value};
 use holonome_model::elaborate::model::Model;
 use holonome_model::graph::{Expression, Graph, Input, Node};
@@ -34,8 +39,9 @@ pub struct Kepler {
     hierarchy: Hierarchy,
     /// Coordinates that belong to no body.
     others: Vec<usize>,
-    /// For every pair the share of the second part in the mass, 1/μ and κ; for every cluster that
-    /// moves freely 1/M; 1/m of the other coordinates; the fixed centres.
+    /// For every pair the share of the second part in the mass of its group, 1/μ and κ; for every
+    /// cluster that moves freely 1/M; 1/m of the other coordinates; the fixed centres; 1/m of the
+    /// centres of groups that recoil.
     constants: Formula,
     /// Derivatives of V less the terms that are a motion of Kepler, less the forces beside H that do
     /// not act apart: the nodes, and their formula once a step asks for it.
@@ -45,11 +51,13 @@ pub struct Kepler {
     exact: Vec<bool>,
     /// True for clusters on which no force acts from outside.
     isolated: Vec<bool>,
+    /// True if the recoil and the kick commute.
+    pub commutes: bool,
 }
 
 /// Values of the constants.
 struct Constants {
-    /// Share of the second part in the mass of a pair.
+    /// Share of the second part of a pair in the mass of its group.
     share: Vec<Value>,
     inverse_mass: Vec<Value>,
     strength: Vec<Value>,
@@ -57,6 +65,8 @@ struct Constants {
     free: Vec<Value>,
     others: Vec<Value>,
     centres: Vec<Vec<Value>>,
+    /// 1/m of the centres of groups that recoil.
+    recoils: Vec<Value>,
 }
 
 impl Kepler {
@@ -64,7 +74,11 @@ impl Kepler {
     ///
     /// # Errors
     /// If H has another form, or nothing in it moves like that.
-    pub fn new(mechanics: &Mechanics, model: &Model) -> Result<Kepler, String> {
+    pub fn new(
+        mechanics: &Mechanics,
+        model: &Model,
+        coordinates: KeplerCoordinates,
+    ) -> Result<Kepler, String> {
         let n = mechanics.degrees;
         let (mut g, masses) = constant_masses(mechanics, model).ok_or(
             "there are no motions of Kepler: the kinetic energy is no Σ p²/2m with constant masses",
@@ -100,9 +114,9 @@ impl Kepler {
         };
         let hierarchy = Hierarchy::new(
             &found,
-            &at_start(&g, &masses),
-            &at_start(&g, &found.strengths()),
+            (&at_start(&g, &masses), &at_start(&g, &found.strengths())),
             model,
+            coordinates,
         );
         if hierarchy.pairs.is_empty() {
             return Err(
@@ -124,7 +138,14 @@ impl Kepler {
         for (i, slope) in g.gradient(rest) {
             coupling[i as usize] = slope;
         }
-        let isolated = isolated(&g, &coupling, &hierarchy, mechanics, model);
+        let forced = !mechanics.forces.drags && !mechanics.forces.rest.is_empty();
+        let forces = Forces { graph: &g, slopes: &coupling, model };
+        let isolated = match forced {
+            true => vec![false; hierarchy.clusters.len()],
+            false => forces.isolated(&hierarchy),
+        };
+        let recoils = hierarchy.groups.iter().any(|group| hierarchy.recoils(group));
+        let commutes = !recoils || !forced && forces.commute(&hierarchy, &exact);
         if !mechanics.forces.drags {
             for (slope, &force) in coupling.iter_mut().zip(&mechanics.forces.rest) {
                 *slope = g.sub(*slope, force);
@@ -141,25 +162,30 @@ impl Kepler {
             others,
             exact,
             isolated,
+            commutes,
         })
     }
 
-    /// State in Jacobi coordinates, each in the place of the body that stands for the second part of
+    /// State in the coordinates of the hierarchy, each in the place of the body that stands for the second part of
     /// its pair, or for a cluster that moves freely.
     pub fn split(&self, space: &mut dyn FormulaSpace, x: &[Value]) -> Vec<Value> {
         let (constants, n) = (self.constants(space, x), x.len() / 2);
         let mut y = x.to_vec();
         let mut places = self.places(&constants, x);
-        for (k, pair) in self.hierarchy.pairs.iter().enumerate() {
+        for Group { centre, pairs, whole } in &self.hierarchy.groups {
             let plain = space as &mut dyn PhaseSpace;
-            let [first, second] = pair.parts.map(|part| places[part].clone());
-            let between = plain.difference(&second, &first);
-            let at = &self.hierarchy.clusters[pair.parts[1]].components;
-            at.iter().zip(&between).for_each(|(&i, &q)| y[i] = q);
-            places.push(match self.hierarchy.clusters[pair.whole].is_fixed {
-                true => first,
-                false => plain.moved(&first, constants.share[k], &between),
-            });
+            let first = places[*centre].clone();
+            let mut middle = first.clone();
+            for &k in pairs {
+                let second = self.hierarchy.pairs[k].parts[1];
+                let between = plain.difference(&places[second], &first);
+                let at = &self.hierarchy.clusters[second].components;
+                at.iter().zip(&between).for_each(|(&i, &q)| y[i] = q);
+                if !self.hierarchy.clusters[*whole].is_fixed {
+                    middle = plain.moved(&middle, constants.share[k], &between);
+                }
+            }
+            places[*whole] = middle;
         }
         for &free in &self.hierarchy.free {
             let at = &self.hierarchy.clusters[free].components;
@@ -170,24 +196,26 @@ impl Kepler {
         y
     }
 
-    /// State of the model from that in Jacobi coordinates.
+    /// State of the model from that in the coordinates of the hierarchy.
     pub fn joined(&self, space: &mut dyn FormulaSpace, y: &[Value]) -> Vec<Value> {
         let (constants, n) = (self.constants(space, y), y.len() / 2);
         let mut x = self.positions(space, &constants, y);
         // Momenta: P is that of the second part beyond its share in the whole.
         x.extend(&y[n..]);
         let clusters = &self.hierarchy.clusters;
-        for (k, pair) in self.hierarchy.pairs.iter().enumerate().rev() {
-            let [first, second] = pair.parts.map(|part| &clusters[part]);
+        for Group { centre, pairs, .. } in self.hierarchy.groups.iter().rev() {
+            let first = &clusters[*centre];
             if first.is_fixed {
                 continue;
             }
-            for (&i, &j) in first.components.iter().zip(&second.components) {
-                let (whole, own) = (x[n + i], x[n + j]);
-                let plain = space as &mut dyn PhaseSpace;
-                let second = plain.moved(&[own], constants.share[k], &[whole])[0];
-                x[n + i] = plain.difference(&[whole], &[second])[0];
-                x[n + j] = second;
+            for (component, &i) in first.components.iter().enumerate() {
+                let whole = x[n + i];
+                for &k in pairs {
+                    let j = n + self.components(k)[component];
+                    let plain = space as &mut dyn PhaseSpace;
+                    x[j] = plain.moved(&[x[j]], constants.share[k], &[whole])[0];
+                    x[n + i] = plain.difference(&[x[n + i]], &[x[j]])[0];
+                }
             }
         }
         x
@@ -197,13 +225,9 @@ impl Kepler {
     pub fn flow(&self, space: &mut dyn FormulaSpace, tau: Value, y: &[Value]) -> Vec<Value> {
         let (constants, n) = (self.constants(space, y), y.len() / 2);
         let mut moved = y.to_vec();
-        let motions: Vec<Motion> = self
-            .hierarchy
-            .pairs
-            .iter()
-            .enumerate()
-            .map(|(k, pair)| Motion {
-                components: &self.hierarchy.clusters[pair.parts[1]].components,
+        let motions: Vec<Motion> = (0..self.hierarchy.pairs.len())
+            .map(|k| Motion {
+                components: self.components(k),
                 inverse_mass: constants.inverse_mass[k],
                 strength: constants.strength[k],
             })
@@ -220,6 +244,28 @@ impl Kepler {
         moved
     }
 
+    /// Recoil of the centres for the time `tau`: P_k of a group shift its places alike.
+    pub fn recoil(&self, space: &mut dyn FormulaSpace, tau: Value, y: &[Value]) -> Vec<Value> {
+        let (constants, n) = (self.constants(space, y), y.len() / 2);
+        let mut moved = y.to_vec();
+        let groups = self.hierarchy.groups.iter().filter(|group| self.hierarchy.recoils(group));
+        for (Group { centre, pairs, .. }, &inverse_mass) in groups.zip(&constants.recoils) {
+            for component in 0..self.hierarchy.clusters[*centre].dimension {
+                let places = pairs.iter().map(|&k| self.components(k)[component]);
+                let momentum = places
+                    .clone()
+                    .map(|i| y[n + i])
+                    .reduce(|sum, p| space.sum(sum, p))
+                    .expect("a group that recoils has pairs");
+                let velocity = space.product(inverse_mass, momentum);
+                for i in places {
+                    moved[i] = (space as &mut dyn PhaseSpace).moved(&[y[i]], tau, &[velocity])[0];
+                }
+            }
+        }
+        moved
+    }
+
     /// Rates of the momenta by the coupling.
     pub fn kick(&self, space: &mut dyn FormulaSpace, t: Value, y: &[Value]) -> Vec<Value> {
         let (constants, n) = (self.constants(space, y), y.len() / 2);
@@ -232,8 +278,8 @@ impl Kepler {
             .map(|slope| (space as &mut dyn PhaseSpace).scaled(-1.0, slope))
             .collect();
         let mut force = self.gathered(space, &constants, &force, true);
-        for (k, pair) in self.hierarchy.pairs.iter().enumerate().filter(|&(k, _)| !self.exact[k]) {
-            let at = &self.hierarchy.clusters[pair.parts[1]].components;
+        for k in (0..self.hierarchy.pairs.len()).filter(|&k| !self.exact[k]) {
+            let at = self.components(k);
             let q: Vec<Value> = at.iter().map(|&i| y[i]).collect();
             let over_cube = orbit::over_cube(space, constants.strength[k], &q);
             for (&i, &q) in at.iter().zip(&q) {
@@ -243,7 +289,12 @@ impl Kepler {
         force
     }
 
-    /// Positions of the model from Jacobi coordinates.
+    /// Components in which the place of the second part of a pair stands.
+    fn components(&self, pair: usize) -> &[usize] {
+        &self.hierarchy.clusters[self.hierarchy.pairs[pair].parts[1]].components
+    }
+
+    /// Positions of the model from those in the coordinates of the hierarchy.
     fn positions(
         &self,
         space: &mut dyn FormulaSpace,
@@ -251,28 +302,33 @@ impl Kepler {
         y: &[Value],
     ) -> Vec<Value> {
         let n = y.len() / 2;
-        let clusters = &self.hierarchy.clusters;
         let mut x = y[..n].to_vec();
-        for (k, pair) in self.hierarchy.pairs.iter().enumerate().rev() {
-            let [first, second] = pair.parts.map(|part| &clusters[part]);
+        for Group { centre, pairs, .. } in self.hierarchy.groups.iter().rev() {
+            let first = &self.hierarchy.clusters[*centre];
             let plain = space as &mut dyn PhaseSpace;
-            for (component, &j) in second.components.iter().enumerate() {
-                let between = x[j];
-                x[j] = match first.centre {
-                    Some(centre) => plain.sum(constants.centres[centre][component], between),
+            for component in 0..first.dimension {
+                let place = match first.centre {
+                    Some(centre) => constants.centres[centre][component],
                     None => {
                         let i = first.components[component];
-                        let back = plain.product(constants.share[k], between);
-                        x[i] = plain.difference(&[x[i]], &[back])[0];
-                        plain.sum(x[i], between)
+                        for &k in pairs {
+                            let back =
+                                plain.product(constants.share[k], x[self.components(k)[component]]);
+                            x[i] = plain.difference(&[x[i]], &[back])[0];
+                        }
+                        x[i]
                     }
                 };
+                for &k in pairs {
+                    let j = self.components(k)[component];
+                    x[j] = plain.sum(place, x[j]);
+                }
             }
         }
         x
     }
 
-    /// Covectors in Jacobi coordinates: momenta, or forces, whose sum over an isolated cluster is
+    /// Covectors in the coordinates of the hierarchy: momenta, or forces, whose sum over an isolated cluster is
     /// none.
     fn gathered(
         &self,
@@ -282,36 +338,41 @@ impl Kepler {
         forces: bool,
     ) -> Vec<Value> {
         let mut gathered = covector.to_vec();
-        let clusters = &self.hierarchy.clusters;
-        for (k, pair) in self.hierarchy.pairs.iter().enumerate() {
-            let [first, second] = pair.parts.map(|part| &clusters[part]);
+        for Group { centre, pairs, whole } in &self.hierarchy.groups {
+            let first = &self.hierarchy.clusters[*centre];
             if first.is_fixed {
                 continue;
             }
-            let is_isolated = forces && self.isolated[pair.whole];
-            for (&i, &j) in first.components.iter().zip(&second.components) {
+            let is_isolated = forces && self.isolated[*whole];
+            for (component, &i) in first.components.iter().enumerate() {
                 let plain = space as &mut dyn PhaseSpace;
                 if is_isolated {
                     gathered[i] = plain.constant(0.0);
                     continue;
                 }
-                let whole = plain.sum(gathered[i], gathered[j]);
-                let share = plain.product(constants.share[k], whole);
-                gathered[j] = plain.difference(&[gathered[j]], &[share])[0];
-                gathered[i] = whole;
+                for &k in pairs {
+                    gathered[i] = plain.sum(gathered[i], gathered[self.components(k)[component]]);
+                }
+                for &k in pairs {
+                    let j = self.components(k)[component];
+                    let share = plain.product(constants.share[k], gathered[i]);
+                    gathered[j] = plain.difference(&[gathered[j]], &[share])[0];
+                }
             }
         }
         gathered
     }
 
-    /// Places of the bodies and the fixed centres.
+    /// Places of the bodies and the fixed centres; none yet of what they make.
     fn places(&self, constants: &Constants, x: &[Value]) -> Vec<Vec<Value>> {
-        let leaves = self.hierarchy.clusters.len() - self.hierarchy.pairs.len();
+        let leaves = self.hierarchy.leaves();
         let place = |cluster: &Cluster| match cluster.centre {
             Some(centre) => constants.centres[centre].clone(),
             None => cluster.components.iter().map(|&i| x[i]).collect(),
         };
-        self.hierarchy.clusters[..leaves].iter().map(place).collect()
+        let mut places: Vec<_> = self.hierarchy.clusters[..leaves].iter().map(place).collect();
+        places.resize(self.hierarchy.clusters.len(), Vec::new());
+        places
     }
 
     fn constants(&self, space: &mut dyn FormulaSpace, x: &[Value]) -> Constants {
@@ -330,7 +391,15 @@ impl Kepler {
         let dimensions = self.hierarchy.clusters.iter().filter(|cluster| cluster.centre.is_some());
         let centres =
             dimensions.map(|cluster| values.by_ref().take(cluster.dimension).collect()).collect();
-        Constants { share, inverse_mass, strength, free, others, centres }
+        Constants {
+            share,
+            inverse_mass,
+            strength,
+            free,
+            others,
+            centres,
+            recoils: values.collect(),
+        }
     }
 }
 
@@ -356,27 +425,39 @@ fn constants(
     let one = g.one();
     // Masses of the clusters; a fixed centre has none.
     let mut mass: Vec<Option<Node>> = Vec::new();
-    let leaves = hierarchy.clusters.len() - hierarchy.pairs.len();
-    for cluster in &hierarchy.clusters[..leaves] {
+    for cluster in &hierarchy.clusters[..hierarchy.leaves()] {
         mass.push((!cluster.is_fixed).then(|| g.div(one, masses[cluster.components[0]])));
     }
-    let mut nodes = Vec::new();
-    for Pair { parts, attractions, .. } in &hierarchy.pairs {
-        let strengths: Vec<Node> = attractions.iter().map(|&k| found.list[k].strength).collect();
-        let strength = g.sum(strengths);
-        let second = mass[parts[1]].expect("the second part of a pair moves");
-        let of_second = g.div(one, second);
-        let (share, inverse_mass, whole) = match mass[parts[0]] {
-            None => (g.zero(), of_second, None),
-            Some(first) => {
-                let whole = g.add(first, second);
-                let of_first = g.div(one, first);
-                (g.div(second, whole), g.add(of_first, of_second), Some(whole))
-            }
-        };
-        mass.push(whole);
-        nodes.extend([share, inverse_mass, strength]);
+    mass.resize(hierarchy.clusters.len(), None);
+    let (mut of_pairs, mut recoils) = (vec![[one; 3]; hierarchy.pairs.len()], Vec::new());
+    for group in &hierarchy.groups {
+        let second = |k: usize| hierarchy.pairs[k].parts[1];
+        let of_second =
+            |mass: &[Option<Node>], k| mass[second(k)].expect("the second part of a pair moves");
+        let first = mass[group.centre];
+        let of_first = first.map(|first| g.div(one, first));
+        let whole = first.map(|first| {
+            let seconds: Vec<Node> = group.pairs.iter().map(|&k| of_second(&mass, k)).collect();
+            seconds.into_iter().fold(first, |sum, second| g.add(sum, second))
+        });
+        mass[group.whole] = whole;
+        let recoils_here = hierarchy.recoils(group);
+        for &k in &group.pairs {
+            let attractions = &hierarchy.pairs[k].attractions;
+            let strengths: Vec<Node> =
+                attractions.iter().map(|&k| found.list[k].strength).collect();
+            let second = of_second(&mass, k);
+            let inverse = g.div(one, second);
+            let inverse_mass = match of_first.filter(|_| !recoils_here) {
+                Some(of_first) => g.add(of_first, inverse),
+                None => inverse,
+            };
+            let share = whole.map_or(g.zero(), |whole| g.div(second, whole));
+            of_pairs[k] = [share, inverse_mass, g.sum(strengths)];
+        }
+        recoils.extend(of_first.filter(|_| recoils_here));
     }
+    let mut nodes = of_pairs.concat();
     for &free in &hierarchy.free {
         let mass = mass[free].expect("a cluster that moves has a mass");
         nodes.push(g.div(one, mass));
@@ -385,6 +466,7 @@ fn constants(
     for Centre { place, .. } in &found.centres {
         nodes.extend(place);
     }
+    nodes.extend(recoils);
     nodes
 }
 
@@ -392,28 +474,42 @@ fn constants(
 /// points, where it vanishes in formulas.
 const ROUNDED: f64 = 1e-12;
 
-/// Clusters on which no force of the coupling acts from outside, nor one beside H.
-fn isolated(
-    g: &Graph,
-    coupling: &[Node],
-    hierarchy: &Hierarchy,
-    mechanics: &Mechanics,
-    model: &Model,
-) -> Vec<bool> {
-    let mut isolated = vec![false; hierarchy.clusters.len()];
-    let forced = !mechanics.forces.drags && !mechanics.forces.rest.is_empty();
-    for &free in hierarchy.free.iter().filter(|_| !forced) {
-        let bodies = hierarchy.bodies(free);
-        let still =
-            [0.0, 0.3, 1.7].into_iter().zip(ambient_points(model, 3, 0x1501)).all(|(t, x)| {
-                let slopes = evaluate(g, coupling, t, &x, &model.parameter_values);
-                (0..hierarchy.clusters[free].dimension).all(|component| {
-                    let slopes = bodies.iter().map(|body| slopes[body[component]]);
-                    let size: f64 = slopes.clone().map(f64::abs).sum();
-                    slopes.sum::<f64>().abs() <= ROUNDED * size
-                })
-            });
-        isolated[free] = still;
+/// Forces of the coupling, without those beside H.
+struct Forces<'a> {
+    graph: &'a Graph,
+    slopes: &'a [Node],
+    model: &'a Model,
+}
+
+impl Forces<'_> {
+    /// True if the forces on these bodies add up to none.
+    fn cancel(&self, bodies: &[&[usize]]) -> bool {
+        let values = &self.model.parameter_values;
+        [0.0, 0.3, 1.7].into_iter().zip(ambient_points(self.model, 3, 0x1501)).all(|(t, x)| {
+            let slopes = evaluate(self.graph, self.slopes, t, &x, values);
+            (0..bodies.first().map_or(0, |body| body.len())).all(|component| {
+                let slopes = bodies.iter().map(|body| slopes[body[component]]);
+                let size: f64 = slopes.clone().map(f64::abs).sum();
+                slopes.sum::<f64>().abs() <= ROUNDED * size
+            })
+        })
     }
-    isolated
+
+    /// Clusters on which none acts from outside.
+    fn isolated(&self, hierarchy: &Hierarchy) -> Vec<bool> {
+        let is_isolated =
+            |cluster| hierarchy.free.contains(&cluster) && self.cancel(&hierarchy.bodies(cluster));
+        (0..hierarchy.clusters.len()).map(is_isolated).collect()
+    }
+
+    /// True if a shift of all places of a group changes none.
+    fn commute(&self, hierarchy: &Hierarchy, exact: &[bool]) -> bool {
+        hierarchy.groups.iter().filter(|group| hierarchy.recoils(group)).all(|group| {
+            let seconds = group.pairs.iter().map(|&k| hierarchy.pairs[k].parts[1]);
+            let moving: Vec<&[usize]> = seconds.flat_map(|part| hierarchy.bodies(part)).collect();
+            group.pairs.iter().all(|&k| exact[k])
+                && self.cancel(&moving)
+                && self.cancel(&hierarchy.bodies(group.whole))
+        })
+    }
 }

@@ -3,6 +3,7 @@
 use super::attractions::Place;
 use super::hierarchy::{Cluster, Hierarchy, Orbit};
 use super::{Kepler, Pair};
+use holonome_integrate::method::KeplerCoordinates;
 use holonome_model::derived::Derived;
 use holonome_model::elaborate::model::Model;
 use holonome_model::treatment::structure::evaluate;
@@ -32,7 +33,8 @@ pub fn orbits(model: &Derived) -> Vec<OrbitRow> {
     {
         return Vec::new();
     }
-    Kepler::new(mechanics, model).map_or(Vec::new(), |kepler| rows(&kepler, model))
+    Kepler::new(mechanics, model, KeplerCoordinates::Jacobi)
+        .map_or(Vec::new(), |kepler| rows(&kepler, model))
 }
 
 fn rows(kepler: &Kepler, model: &Model) -> Vec<OrbitRow> {

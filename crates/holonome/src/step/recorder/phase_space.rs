@@ -136,6 +136,10 @@ impl<S: CompositeFunctions> PhaseSpace for StepRecorder<S> {
         self.symbols.splits()
     }
 
+    fn recoil_commutes(&self) -> bool {
+        self.symbols.recoil_commutes()
+    }
+
     fn split(&mut self, x: &[Value]) -> Vec<Value> {
         S::split(self, x)
     }
