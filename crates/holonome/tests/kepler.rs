@@ -93,26 +93,6 @@ fn a_step_longer_than_a_period_is_refused_by_name() {
     assert!(error.contains("shorter than a period"), "{error}");
 }
 
-/// Damping and drag act on the state of the model, which the steps do not read.
-#[test]
-fn forces_that_depend_on_momenta_are_refused() {
-    for force in ["-0.01*p", "-0.01*norm(p)*p"] {
-        for method in ["kepler-splitting", "wisdom5(kepler-splitting)", "saba2(kepler-splitting)"] {
-            let text = format!(
-                "coordinate x : R^2 = (1, 0)\nmomentum p of x = (0, 1)\n\
-                 hamiltonian dot(p, p)/2 - 1/norm(x)\nforce drag on x = {force}"
-            );
-            let options = RunOptions {
-                method: method.parse().unwrap(),
-                step: StepSize::Fixed(0.01),
-                ..RunOptions::default()
-            };
-            let error = prepare(problem(&text), options).err().expect("it is refused").to_string();
-            assert!(error.contains("forces that depend on momenta"), "{method}, {force}: {error}");
-        }
-    }
-}
-
 /// Four satellites with periods of 42 to 397 steps: what a loop has to iterate is not seen in its
 /// trial alone, and steps that it does not solve are made by themselves, at many times the cost.
 #[test]
@@ -200,5 +180,41 @@ fn both_coordinates_lead_to_one_motion() {
     for method in ["saba1064(kepler-splitting)", "saba1064(democratic-kepler-splitting)"] {
         let found = end(MANY, method, StepSize::Fixed(0.01), 3.0);
         assert!(error(&found, &exact) < 1e-7, "{method}: {found:?} is not {exact:?}");
+    }
+}
+
+/// Friction at one rate for all, drag that is no linear function of momenta, and friction that differs
+/// from body to body: they act on the state that steps carry. The order is that of the splitting.
+#[test]
+fn forces_that_depend_on_momenta_act_on_what_is_carried() {
+    let planets = "coordinate s : R^2 = (0, 0)\nmomentum ps of s = (0, 0)\n\
+        coordinate a : R^2 = (1, 0)\nmomentum pa of a = 1e-3*(0, 1)\n\
+        coordinate b : R^2 = (-2.4, 0)\nmomentum pb of b = 3e-4*(0, -0.6)\n\
+        hamiltonian dot(ps, ps)/2 + dot(pa, pa)/(2*1e-3) + dot(pb, pb)/(2*3e-4) - \
+        1e-3/norm(a - s) - 3e-4/norm(b - s) - 3e-7/norm(a - b)\n";
+    for forces in [
+        "force f on a = -0.02*pa\nforce g on b = -0.02*pb\nforce k on s = -0.02*ps",
+        "force f on a = -20*norm(pa)*pa",
+        "force f on a = -0.02*pa\nforce g on b = -0.05*pb",
+    ] {
+        let text = format!("{planets}{forces}");
+        let exact = end(&text, "gauss16", StepSize::adaptive(1e-13), 10.0);
+        let undamped = end(planets, "gauss16", StepSize::adaptive(1e-13), 10.0);
+        assert!(error(&undamped, &exact) > 0.1, "{forces}: they make no difference");
+        for method in [
+            "kepler-splitting",
+            "democratic-kepler-splitting",
+            "saba2(kepler-splitting)",
+            "wisdom5(kepler-splitting)",
+            "wisdom5(democratic-kepler-splitting)",
+        ] {
+            let errors = [0.1, 0.05].map(|h| {
+                let step = StepSize::Fixed(h);
+                error(&end(&text, method, step, 10.0), &exact)
+            });
+            let ratio = errors[0] / errors[1];
+            assert!(errors[1] < 0.02, "{method}, {forces}: {errors:?}");
+            assert!((3.5..4.6).contains(&ratio), "{method}, {forces}: {errors:?}");
+        }
     }
 }

@@ -307,9 +307,14 @@ fn step(
     let phase = if space.degrees() == 0 { x.len() } else { 2 * space.degrees() };
     let (x, work) = x.split_at(phase.min(x.len()));
     let (half, t1) = (space.scaled(0.5, h), space.sum(t, h));
-    let mut x1 = pushed(space, t, half, x, Side::Before);
-    x1 = step_of_phase(method, space, t, h, &x1);
-    x1 = pushed(space, t1, half, &x1, Side::After);
+    let mut x1 = match carries_its_state(method) {
+        true => step_of_phase(method, space, t, h, x),
+        false => {
+            let pushed_before = pushed(space, t, half, x, Side::Before);
+            let x1 = step_of_phase(method, space, t, h, &pushed_before);
+            pushed(space, t1, half, &x1, Side::After)
+        }
+    };
     if let [work] = *work {
         let mut power = |t: Value, x: &[Value]| {
             let v = space.h_p(t, x);
@@ -320,6 +325,13 @@ fn step(
         x1.extend(space.moved(&[work], half, &[both]));
     }
     x1
+}
+
+/// True if steps carry a state of their own, before a corrector's inverse or in other coordinates than
+/// the model's: forces beside the step act on that.
+fn carries_its_state(method: &Method) -> bool {
+    let corrects = method.flows().is_some_and(|flows| !flows.corrector.is_empty());
+    corrects || matches!(method.scheme.needs, Needs::KeplerFlows(_))
 }
 
 /// The step of the phase space alone.
@@ -445,13 +457,6 @@ fn functions(
     }
     if method.scheme.needs.sets_forces_apart() {
         functions.set_forces_apart();
-    }
-    let corrects = method.flows().is_some_and(|flows| !flows.corrector.is_empty());
-    let keeps_state = corrects || matches!(method.scheme.needs, Needs::KeplerFlows(_));
-    if keeps_state && (mechanics.forces.friction.is_some() || mechanics.forces.drags) {
-        return Err("forces that depend on momenta change the state of the model, and its steps carry one in \
-             coordinates of their own; use gauss16 or stormer-verlet-a"
-            .into());
     }
     if !settings.own(method).is_empty() {
         functions.curvature = Some(Curvature::new(mechanics));

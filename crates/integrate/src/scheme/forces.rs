@@ -18,7 +18,9 @@ pub enum Side {
     After,
 }
 
-/// The state x after the forces beside a step have acted for the time `tau`.
+/// The state x after the forces beside a step have acted for the time `tau`. It is in the coordinates
+/// of [`PhaseSpace::split`] if these are not the model's: they are linear, so that momenta and forces
+/// transform alike, and one rate of friction stays one.
 pub fn pushed(
     space: &mut dyn PhaseSpace,
     t: Value,
@@ -40,7 +42,7 @@ pub fn pushed(
 
 /// The flow of friction that is one for all momenta.
 fn damped(space: &mut dyn PhaseSpace, t: Value, tau: Value, x: &[Value]) -> Vec<Value> {
-    let [rate] = space.ask(Asked::Friction, t, x)[..] else { return x.to_vec() };
+    let [rate] = asked(space, Asked::Friction, t, x)[..] else { return x.to_vec() };
     let (q, p) = x.split_at(space.degrees());
     let (time, minus) = (space.product(rate, tau), space.constant(-1.0));
     let exponent = space.product(minus, time);
@@ -50,7 +52,7 @@ fn damped(space: &mut dyn PhaseSpace, t: Value, tau: Value, x: &[Value]) -> Vec<
 
 /// The midpoint rule for forces that act apart.
 fn dragged(space: &mut dyn PhaseSpace, t: Value, tau: Value, x: &[Value]) -> Vec<Value> {
-    if space.ask(Asked::Force, t, x).is_empty() {
+    if asked(space, Asked::Force, t, x).is_empty() {
         return x.to_vec();
     }
     let n = space.degrees();
@@ -59,8 +61,17 @@ fn dragged(space: &mut dyn PhaseSpace, t: Value, tau: Value, x: &[Value]) -> Vec
     let p1 = implicit(space, n, p0, &mut |space, p1| {
         let both = space.plus(p0, p1);
         let middle = space.multiplied(half, &both);
-        let force = space.ask(Asked::Force, t, &[q, &middle].concat());
+        let mut force = asked(space, Asked::Force, t, &[q, &middle].concat());
+        if space.splits() {
+            force = space.split(&[q, &force].concat()).split_off(n);
+        }
         space.moved(p0, tau, &force)
     });
     [q, &p1].concat()
+}
+
+/// A function of the model at the state x of a step.
+fn asked(space: &mut dyn PhaseSpace, which: Asked, t: Value, x: &[Value]) -> Vec<Value> {
+    let x = if space.splits() { space.joined(x) } else { x.to_vec() };
+    space.ask(which, t, &x)
 }

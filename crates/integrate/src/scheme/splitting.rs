@@ -23,6 +23,7 @@
 //! A part that depends on the time is frozen during its flow, at the time that the
 //! flows of the other part have reached.
 
+use super::forces::{Side, pushed};
 use super::{KeplerCoordinates, Needs, Scheme, SchemeFacts, Step};
 use crate::phase_space::{Part, PhaseSpace, Value};
 use Flow::{Kick, Motion};
@@ -160,6 +161,7 @@ fn plain(
 /// These flows one after the other. If the first and the last one are kicks, the force at the end of
 /// a step is that at the start of the next. The state before the corrector's inverse is carried to
 /// the next step, where it would be found again by the corrector, and so is one in other coordinates.
+/// Forces that act beside the step act on that state.
 pub fn steps(
     space: &mut dyn PhaseSpace,
     t: Value,
@@ -170,9 +172,15 @@ pub fn steps(
     let Flows { step, corrector } = flows;
     let kicks = matches!((step.first(), step.last()), (Some(Kick(_)), Some(Kick(_))));
     let (mut y, mut force) = start(space, (t, h), x, kicks, corrector);
-    let end = space.sum(t, h);
-    let last = along(space, (t, h, end), &mut y, step, &mut force);
+    let (half, end) = (space.scaled(0.5, h), space.sum(t, h));
     let keeps = space.splits() || !corrector.is_empty();
+    if keeps {
+        y = pushed(space, t, half, &y, Side::Before);
+    }
+    let last = along(space, (t, h, end), &mut y, step, &mut force);
+    if keeps {
+        y = pushed(space, end, half, &y, Side::After);
+    }
     let carried = known(keeps, if kicks { &last } else { &[] }, &y);
     if !carried.is_empty() {
         space.carry(&carried);
