@@ -11,6 +11,7 @@ use holonome_integrate::method::SCHEMES;
 use holonome_integrate::observer::Recorder;
 use holonome_integrate::plan::{Plan, Stepping};
 use holonome_integrate::run::{Outcome, run_map};
+use holonome_integrate::scales::Role;
 use holonome_integrate::scheme::map::{
     Allowance, Estimate, Facts, NoStep, StepFrom, StepMap, Workspace,
 };
@@ -362,5 +363,80 @@ fn what_has_decayed_holds_up_no_iteration() {
                 state.x
             );
         }
+    }
+}
+
+/// A planet that moves evenly, and a moon that it attracts, of masses 1 and [`Moon::MASS`]: two
+/// positions, then two momenta.
+struct Moon(FnSystem<'static>);
+
+impl Moon {
+    const MASS: f64 = 5e-5;
+    const DISTANCE: f64 = 2.8e-3;
+    const SPEED: f64 = 0.01;
+
+    fn new() -> Moon {
+        let mut vectors = Vectors::default();
+        vectors.push(Role::Position, 2, 2);
+        vectors.push(Role::Momentum, 2, 2);
+        let system = FnSystem::new(8, |_, x: &[f64], dx: &mut [f64]| {
+            let d = [x[2] - x[0], x[3] - x[1]];
+            let square = d[0] * d[0] + d[1] * d[1];
+            let strength = Moon::MASS * Moon::SPEED * Moon::SPEED * Moon::DISTANCE;
+            let pull = strength / (square * square.sqrt());
+            let v = [x[6], x[7]].map(|p| p / Moon::MASS);
+            dx.copy_from_slice(&[x[4], x[5], v[0], v[1], 0.0, 0.0, -pull * d[0], -pull * d[1]]);
+        });
+        Moon(system.with_vectors(vectors))
+    }
+}
+
+impl System for Moon {
+    fn dim(&self) -> usize {
+        self.0.dim()
+    }
+
+    fn field(&self, t: f64, x: &[f64], dx: &mut [f64], work: &mut [f64]) {
+        self.0.field(t, x, dx, work);
+    }
+
+    fn vectors(&self) -> &Vectors {
+        self.0.vectors()
+    }
+
+    fn masses(&self, _t: f64, _x: &[f64], masses: &mut [f64], _work: &mut [f64]) {
+        masses.copy_from_slice(&[1.0, Moon::MASS, 1.0, Moon::MASS]);
+    }
+
+    fn invariants(&self) -> &Invariants {
+        self.0.invariants()
+    }
+}
+
+/// A light moon near a planet that is far from the origin: its force is of a difference of
+/// positions, in which the rest of an iteration and roundings are two thousand times as large as in
+/// them. Such errors, which shorter steps do not reduce as an order does, shorten none.
+#[test]
+fn errors_of_cancelling_positions_shorten_no_steps() {
+    let (system, time) = (Moon::new(), 200.0);
+    let (mass, distance, speed) = (Moon::MASS, Moon::DISTANCE, Moon::SPEED);
+    let moving = [5e-3, -6e-3, mass * 5e-3, mass * (speed - 6e-3)];
+    let start = [&[-4.0, 3.0, -4.0 + distance, 3.0], &moving[..]].concat();
+    let steps = |rtol: f64| {
+        let plan = Plan::adaptive(method("gauss16"), 0.0, time, rtol, 0.0).unwrap();
+        let (state, _) = finish(&plan, &system, &start);
+        let end = [state.x[2] - state.x[0], state.x[3] - state.x[1]];
+        let angle = speed / distance * time;
+        let exact = [distance * angle.cos(), distance * angle.sin()];
+        (state.step, self::distance(&end, &exact) / distance)
+    };
+    let found = [1e-7, 1e-8, 1e-9, 1e-10, 1e-11, 1e-12, 3e-13].map(|rtol| (rtol, steps(rtol)));
+    println!("{found:?}");
+    let least = found.iter().map(|(_, (steps, _))| *steps).min().unwrap();
+    for (rtol, (steps, error)) in found {
+        assert!(steps <= 3 * least, "{rtol}: {steps} steps, {least} at another tolerance");
+        // The tolerance is relative to positions, 2000 times the distance, and errors grow over a
+        // hundred turns.
+        assert!(error < 1e5 * rtol, "{rtol}: {error}");
     }
 }

@@ -1,7 +1,7 @@
 //! Arithmetic of a step: scales, the end of the iteration, the estimate of the error. Compiled
 //! steps record it.
 
-use super::facts;
+use super::{FAR, facts};
 use crate::scales::{FAMILY_FLOOR, Vectors};
 use crate::scheme::collocation::Collocation;
 use holonome_arithmetic::{Real, products, square};
@@ -17,6 +17,12 @@ pub(super) const ROUNDING: f64 = 1e-24;
 /// factor of four. What is more begins behind the last node or ends before the first one, and the
 /// error that it leaves is the integral between that node and the end.
 const UNEXPLAINED: f64 = 16.0;
+
+/// Part of the tolerance up to which the error that it leaves does not count: it may come from the
+/// rest of the iteration, or from rounding, of positions that are far larger than the distances on
+/// which the forces depend. Both are proportional to the step, so that shorter steps, which the
+/// controller expects to reduce an error by its order, would not end before they are tiny.
+const NEGLIGIBLE: f64 = 0.02;
 
 /// Criteria at which an iteration ends. Changes are squares, relative to the scales.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -229,7 +235,9 @@ impl<R: Real> Measures<R> {
         let [tiny, biggest] = [f64::MIN_POSITIVE, f64::MAX].map(|number| h.constant(number));
         let left = left.smaller(biggest).larger(tiny);
         let left = left.rough_power(h.constant(power)) * (factor * factor);
-        let wanted = wanted.larger(R::select(zero.less(hidden), left, zero));
+        // `most` is the estimate of nearly the tolerance.
+        let negligible = (most * most) * (NEGLIGIBLE.powf(2.0 * power) / (FAR * FAR));
+        let wanted = wanted.larger(R::select(negligible.less(left), left, zero));
         R::select(zero.less(square) & square.less(wanted), wanted / square, one)
     }
 }
