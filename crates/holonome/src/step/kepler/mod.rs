@@ -166,8 +166,8 @@ impl Kepler {
         })
     }
 
-    /// State in the coordinates of the hierarchy, each in the place of the body that stands for the second part of
-    /// its pair, or for a cluster that moves freely.
+    /// State in the coordinates of the hierarchy, each in the place of the body that stands for the
+    /// second part of its pair, or for a cluster that moves freely.
     pub fn split(&self, space: &mut dyn FormulaSpace, x: &[Value]) -> Vec<Value> {
         let (constants, n) = (self.constants(space, x), x.len() / 2);
         let mut y = x.to_vec();
