@@ -76,7 +76,17 @@ impl Alike {
         }
         let levels = levels(&operations, &kinds, &arguments);
         let (of, members) = groups(tape, &operations, &arguments, |i| (kinds[i], levels[i]));
-        few(&mut members.iter().map(Vec::len)).then_some(Alike { of, members, arguments, states })
+        // Numbers of kinds are hashes, which two operations may share.
+        let operation = |r: Register| code[r as usize].map(|_| 0);
+        let is_one = |group: &Vec<Register>| {
+            group.windows(2).all(|pair| operation(pair[0]) == operation(pair[1]))
+        };
+        (members.iter().all(is_one) && few(&mut members.iter().map(Vec::len))).then_some(Alike {
+            of,
+            members,
+            arguments,
+            states,
+        })
     }
 
     /// The register that stands for all that read a state, if any does.
