@@ -431,7 +431,6 @@ fn errors_of_cancelling_positions_shorten_no_steps() {
         (state.step, self::distance(&end, &exact) / distance)
     };
     let found = [1e-7, 1e-8, 1e-9, 1e-10, 1e-11, 1e-12, 3e-13].map(|rtol| (rtol, steps(rtol)));
-    println!("{found:?}");
     let least = found.iter().map(|(_, (steps, _))| *steps).min().unwrap();
     for (rtol, (steps, error)) in found {
         assert!(steps <= 3 * least, "{rtol}: {steps} steps, {least} at another tolerance");

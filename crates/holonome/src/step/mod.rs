@@ -327,8 +327,8 @@ fn step(
     x1
 }
 
-/// True if steps carry a state of their own, before a corrector's inverse or in other coordinates than
-/// the model's: forces beside the step act on that.
+/// True if steps carry a state of their own, before a corrector's inverse or in other coordinates
+/// than the model's: forces beside the step act on that.
 fn carries_its_state(method: &Method) -> bool {
     let corrects = method.flows().is_some_and(|flows| !flows.corrector.is_empty());
     corrects || matches!(method.scheme.needs, Needs::KeplerFlows(_))

@@ -328,8 +328,8 @@ impl Kepler {
         x
     }
 
-    /// Covectors in the coordinates of the hierarchy: momenta, or forces, whose sum over an isolated cluster is
-    /// none.
+    /// Covectors in the coordinates of the hierarchy: momenta, or forces, whose sum over an isolated
+    /// cluster is none.
     fn gathered(
         &self,
         space: &mut dyn FormulaSpace,
