@@ -922,6 +922,20 @@ impl Emitter {
 
     /// Spread one number of a vector over all lanes.
     fn spread(&mut self, step: &Step, lane: u8, now: u32) {
+        let value = step.arguments[0];
+        if self.shape.width == Width::Four
+            && let Some(r) = self.registers.place(value)
+        {
+            self.registers.read_next(r, step.next[0]);
+            self.registers.pin(r);
+            self.release(step);
+            let d = self.destination(step.result, now);
+            self.assembler.spread_lane(d, r, lane);
+            self.forget(step);
+            self.registers.put(d, step.result, step.first);
+            self.drop_if_dead(d, step);
+            return;
+        }
         let Place::Number(number) = self.lane_of(step.arguments[0], step.next[0], lane, now) else {
             unreachable!("it is in memory")
         };

@@ -100,6 +100,8 @@ impl Code {
     pub const GREATER_INTEGER: Code = Code::bits(2, 0x37);
     /// VEX only.
     const BLEND: Code = Code { wide: false, ..Code::bits(3, 0x4b) };
+    /// Lanes of four by their numbers in a byte that follows.
+    const PICK: Code = Code { vex_wide: true, ..Code::bits(3, 0x01) };
     /// EVEX only: lanes of the last operand, by their numbers in the second.
     const PERMUTE: Code = Code::bits(2, 0x16);
     /// EVEX only: lanes of the second and the last operand, by their numbers in the first, which is
@@ -232,6 +234,13 @@ impl Assembler {
     pub(crate) fn spread(&mut self, destination: Vector, source: Memory) {
         debug_assert!(self.width != Width::One);
         self.put(Code::SPREAD, destination, 0, Operand::Memory(source));
+    }
+
+    /// Broadcast one number of a vector of four to all its lanes.
+    pub(crate) fn spread_lane(&mut self, destination: Vector, source: Vector, lane: u8) {
+        debug_assert!(self.width == Width::Four && lane < 4);
+        self.put(Code::PICK, destination, 0, Operand::Register(source));
+        self.bytes.push(lane * 0b0101_0101);
     }
 
     /// Clear all bits of a register.

@@ -2,20 +2,20 @@
 //! vector (superword parallelism: S. Larsen, S. Amarasinghe, PLDI 2000), such as the forces between
 //! the bodies of a system and the motions of its planets.
 //!
-//! What is alike and does not wait for each other is [grouped](alike) from the inputs to the
-//! results. Packs are then formed from the results back to the inputs, with every value in the lane
-//! in which a pack wants it; what is wanted otherwise takes a [shuffle](Three::Shuffle). An
-//! operation that is like no other is carried out in all lanes, so that it need not be spread.
+//! Packs are [formed](forming) from the results back to the inputs, with every value in the lane in
+//! which a pack wants it; what is wanted otherwise takes a [shuffle](Three::Shuffle). An operation
+//! that is like no other is carried out in all lanes.
 //!
 //! Every operation of the tape is carried out on the same numbers, so the bits are the same.
 
-mod alike;
+mod body;
+mod forming;
 mod writer;
 
-use alike::{Alike, STATE};
+use body::{Arguments, Body};
+use forming::Forming;
 use holonome_model::graph::primitive::{One, Three, Two};
 use holonome_model::graph::tape::{Instruction, Register, Tape};
-use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// Lanes of a pack. Eight would be shuffled across more registers, and are divided and have roots
@@ -23,10 +23,12 @@ use std::collections::BTreeMap;
 pub(crate) const LANES: usize = 4;
 /// Operations below which a tape is not worth a look: the steps of a pendulum.
 const FEWEST: usize = 100;
-/// Operations up to which several orders of the results are tried.
-const LONGEST_TRIED: usize = 4000;
 /// Part of the estimated time of the operations one by one that packs may take.
 const WORTHWHILE: f64 = 0.9;
+/// Packs for each operation above which too few are alike: what they win is then lost in shuffles.
+const FEW: f64 = 0.55;
+/// Operations behind a result by which it is compared with others.
+const DEEP: usize = 4;
 /// No value.
 const NONE: u32 = u32::MAX;
 
@@ -58,28 +60,43 @@ pub(crate) fn pack(tape: &Tape) -> Option<Packed> {
     if !suits(tape) {
         return None;
     }
-    let alike = Alike::new(tape)?;
+    let body = Body::new(tape);
+    if body.fewest_packs() as f64 > FEW * body.operations.len() as f64 {
+        return None;
+    }
     let alone = time(tape, 1);
     let packed = |stride| {
-        let packed = writer::written(Packs::new(tape, &alike, stride));
+        let packed = writer::written(Forming::packs(&body, &results(&body, stride)));
         (time(&packed.tape, LANES), packed)
     };
-    // What is alike of several bodies is as far apart as a body has components.
+    // What is alike of several bodies is as far apart as a body has components, or stands together.
     let mut best = packed(3);
-    if tape.operations() <= LONGEST_TRIED && best.0 < alone {
-        let others = [2, 1].map(packed);
-        best = others.into_iter().fold(best, |a, b| if b.0 < a.0 { b } else { a });
+    if best.0 < alone {
+        let other = packed(1);
+        best = if other.0 < best.0 { other } else { best };
     }
     let (together, packed) = best;
     (together < WORTHWHILE * alone).then_some(packed)
 }
 
-/// True if a tape is a map of which packs can be formed. A loop that ends by itself may do so after a
-/// few turns, for which it is not worthwhile to put its numbers into lanes.
+/// Results that may be side by side: alike, and `stride` apart.
+fn results(body: &Body, stride: usize) -> Vec<Lanes> {
+    let mut alike: BTreeMap<(u64, usize), Vec<Register>> = BTreeMap::new();
+    for (k, &output) in body.tape.outputs.iter().enumerate() {
+        if body.is_operation(output) {
+            let results = alike.entry((body.deep_shape(output, DEEP), k % stride)).or_default();
+            if !results.contains(&output) {
+                results.push(output);
+            }
+        }
+    }
+    alike.values().flat_map(|results| results.chunks(LANES)).map(in_lanes).collect()
+}
+
+/// True if a tape is a map of which packs can be formed.
 pub(crate) fn suits(tape: &Tape) -> bool {
     tape.operations() >= FEWEST
-        && tape.outputs.len() == tape.states
-        && tape.goes_on.is_none()
+        && tape.outputs.len() <= tape.states
         && !tape.mixes_lanes()
         && !tape.reads_time()
 }
@@ -95,9 +112,9 @@ fn time(tape: &Tape, lanes: usize) -> f64 {
         let (cycles, latency) = match instruction {
             Instruction::One(One::Sqrt, _) => (4.5 * parts, 19.0 + 4.0 * parts),
             Instruction::Two(Two::Div, ..) => (4.0 * parts, 14.0 + 3.0 * parts),
-            Instruction::Three(Three::Shuffle, ..) => (1.0, 3.0),
-            // Through memory.
-            Instruction::One(One::Spread(_), _) => (0.3, 10.0),
+            Instruction::Three(Three::Shuffle, ..) | Instruction::One(One::Spread(_), _) => {
+                (1.0, 3.0)
+            }
             Instruction::Two(
                 Two::Add | Two::Sub | Two::Mul | Two::Less | Two::LessEqual | Two::Equal,
                 ..,
@@ -131,9 +148,10 @@ enum Place {
 
 /// Packs of a tape, and where everything is.
 struct Packs<'a> {
-    tape: &'a Tape,
-    alike: &'a Alike,
-    /// Registers in the lanes of each pack.
+    body: &'a Body<'a>,
+    /// Arguments of every operation, in an order that is the same for all lanes of a pack.
+    arguments: Vec<Arguments>,
+    /// Registers in the lanes of each pack; one in all lanes is computed in all of them.
     packs: Vec<Lanes>,
     /// Place of every register that is needed.
     places: Vec<Option<Place>>,
@@ -143,37 +161,19 @@ struct Packs<'a> {
 }
 
 impl<'a> Packs<'a> {
-    /// Packs, with results that are `stride` apart side by side.
-    fn new(tape: &'a Tape, alike: &'a Alike, stride: usize) -> Packs<'a> {
-        let mut places = vec![None; tape.instructions.len()];
-        places[..tape.prologue].fill(Some(Place::Bound));
-        let mut packs = Packs { tape, alike, packs: Vec::new(), places, states: Vec::new() };
-        let mut wanted: Vec<Vec<Lanes>> = vec![Vec::new(); alike.members.len()];
-        let mut results: BTreeMap<(u32, usize), Vec<Register>> = BTreeMap::new();
-        for (k, &output) in tape.outputs.iter().enumerate() {
-            results.entry((alike.of[output as usize], k % stride)).or_default().push(output);
-        }
-        for ((group, _), registers) in results {
-            wanted[group as usize].extend(registers.chunks(LANES).map(in_lanes));
-        }
-        // What reads a group has a larger number.
-        for group in (STATE as usize + 1..alike.members.len()).rev() {
-            let first = packs.packs.len();
-            packs.form(&alike.members[group], std::mem::take(&mut wanted[group]));
-            for pack in first..packs.packs.len() {
-                for arguments in packs.arguments(pack) {
-                    let mut groups: Vec<u32> =
-                        some(&arguments).map(|(_, a)| alike.of[a as usize]).collect();
-                    groups.sort_unstable();
-                    groups.dedup();
-                    for group in groups {
-                        let within = |a: Register| a != NONE && alike.of[a as usize] == group;
-                        wanted[group as usize]
-                            .push(arguments.map(|a| if within(a) { a } else { NONE }));
-                    }
-                }
+    fn new(body: &'a Body<'a>, arguments: Vec<Arguments>, packs: Vec<Lanes>) -> Packs<'a> {
+        let mut places = vec![None; body.tape.instructions.len()];
+        places[..body.tape.prologue].fill(Some(Place::Bound));
+        for (number, lanes) in packs.iter().enumerate() {
+            if lanes[1..].iter().all(|r| *r == lanes[0]) {
+                places[lanes[0] as usize] = Some(Place::Everywhere(number as u32));
+                continue;
+            }
+            for (lane, register) in some(lanes) {
+                places[register as usize] = Some(Place::Pack(number as u32, lane as u8));
             }
         }
+        let mut packs = Packs { body, arguments, packs, places, states: Vec::new() };
         packs.place_states();
         packs
     }
@@ -183,66 +183,18 @@ impl<'a> Packs<'a> {
         let lanes = self.packs[pack];
         let of = |r: Register, j: usize| match r {
             NONE => NONE,
-            r => self.alike.arguments[r as usize][j],
+            r => self.arguments[r as usize][j],
         };
-        let arguments: [Lanes; 3] = std::array::from_fn(|j| lanes.map(|r| of(r, j)));
+        let arguments: [Lanes; 4] = std::array::from_fn(|j| lanes.map(|r| of(r, j)));
         arguments.into_iter().filter(|arguments| *arguments != [NONE; LANES])
-    }
-
-    /// Form packs of all members of a group, of which lanes are wanted.
-    fn form(&mut self, members: &[Register], mut wanted: Vec<Lanes>) {
-        if let &[only] = members {
-            self.places[only as usize] = Some(Place::Everywhere(self.packs.len() as u32));
-            self.packs.push([only; LANES]);
-            return;
-        }
-        // Where almost all of a pack is wanted, it is formed like that.
-        wanted.sort_by_key(|lanes| Reverse(some(lanes).count()));
-        let enough = members.len().min(LANES);
-        let enough = if members.len() > LANES { enough - 1 } else { enough };
-        for lanes in &wanted {
-            let mut sorted = *lanes;
-            sorted.sort_unstable();
-            let twice = sorted.windows(2).any(|pair| pair[0] == pair[1] && pair[0] != NONE);
-            let is_new = some(lanes).all(|(_, r)| self.places[r as usize].is_none());
-            if some(lanes).count() >= enough && !twice && is_new {
-                self.put(*lanes);
-            }
-        }
-        // The others where they are wanted first, as far as there is room.
-        let order = wanted.iter().flat_map(some).chain(members.iter().map(|&r| (0, r)));
-        let mut open: Vec<Lanes> = Vec::new();
-        for (lane, register) in order {
-            let place = &mut self.places[register as usize];
-            if place.is_some() {
-                continue;
-            }
-            // Until its pack is complete.
-            *place = Some(Place::Bound);
-            if open.last().is_none_or(|pack| !pack.contains(&NONE)) {
-                open.push([NONE; LANES]);
-            }
-            let pack = open.last_mut().expect("one is open");
-            let mut free = (lane..LANES).chain(0..lane).filter(|&lane| pack[lane] == NONE);
-            let free = free.next().expect("it has room");
-            pack[free] = register;
-        }
-        open.into_iter().for_each(|lanes| self.put(lanes));
-    }
-
-    fn put(&mut self, lanes: Lanes) {
-        for (lane, register) in some(&lanes) {
-            self.places[register as usize] = Some(Place::Pack(self.packs.len() as u32, lane as u8));
-        }
-        self.packs.push(lanes);
     }
 
     /// Put the states where their values at the end of a turn are found.
     fn place_states(&mut self) {
         let mut of_pack: BTreeMap<u32, usize> = BTreeMap::new();
         let mut elsewhere = Vec::new();
-        for (k, &output) in self.tape.outputs.iter().enumerate() {
-            if self.tape.instructions[output as usize] == Instruction::State(k as u32) {
+        for (k, &output) in self.body.tape.outputs.iter().enumerate() {
+            if self.body.tape.instructions[output as usize] == Instruction::State(k as u32) {
                 self.place_state(k, Place::Still(k as u32));
                 continue;
             }
@@ -270,23 +222,31 @@ impl<'a> Packs<'a> {
         for states in elsewhere.chunks(LANES) {
             let (mut held, mut values) = ([NONE; LANES], [NONE; LANES]);
             for (lane, &k) in states.iter().enumerate() {
-                (held[lane], values[lane]) = (k as u32, self.tape.outputs[k]);
+                (held[lane], values[lane]) = (k as u32, self.body.tape.outputs[k]);
                 self.place_state(k, Place::State(self.states.len() as u32, Some(lane as u8)));
             }
             self.states.push((held, values));
         }
+        for k in self.body.tape.outputs.len()..self.body.tape.states {
+            self.place_state(k, Place::Still(k as u32));
+        }
         // Every instruction that reads a state.
-        for (i, instruction) in self.tape.instructions.iter().enumerate() {
+        for (i, instruction) in self.body.tape.instructions.iter().enumerate() {
             if let Instruction::State(k) = *instruction {
-                self.places[i] = self.alike.state(k).and_then(|r| self.places[r as usize]);
+                self.places[i] = self.state(k as usize).and_then(|r| self.places[r as usize]);
             }
         }
     }
 
     fn place_state(&mut self, k: usize, place: Place) {
-        if let Some(register) = self.alike.state(k as u32) {
+        if let Some(register) = self.state(k) {
             self.places[register as usize] = Some(place);
         }
+    }
+
+    /// The register that stands for all that read a state, if any does.
+    fn state(&self, k: usize) -> Option<Register> {
+        Some(self.body.states[k]).filter(|&register| register != NONE)
     }
 }
 

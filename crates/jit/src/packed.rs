@@ -10,9 +10,9 @@ use holonome_model::graph::tape::Tape;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Turns from which on a loop is packed. That takes a microsecond for each operation, which the
-/// loop then wins back in some 4000 turns.
-pub(crate) const FEWEST: u64 = 4096;
+/// Turns from which on a loop is packed. That takes two to four microseconds for each operation, as
+/// long as some 8000 turns.
+pub(crate) const FEWEST: u64 = 8192;
 /// Turns of one call for which it is worthwhile to put the numbers into the lanes of packs.
 const FEWEST_AT_ONCE: u64 = 8;
 /// No state.

@@ -200,7 +200,7 @@ impl<'a> Analysis<'a> {
                 }
             }
         }
-        let order = ordered(tape, &value, &needed, vectors);
+        let order = ordered(tape, &value, &needed, (vectors, width));
         Analysis { tape, value, order, homes, repairs, vectors, width }
     }
 
@@ -429,7 +429,12 @@ fn take_lanes(list: &mut Vec<Step>, kept: &[Value]) {
 }
 
 /// Order of execution of the needed instructions of the body.
-fn ordered(tape: &Tape, value: &[Value], needed: &[bool], vectors: u32) -> Vec<u32> {
+fn ordered(
+    tape: &Tape,
+    value: &[Value],
+    needed: &[bool],
+    (vectors, width): (u32, u32),
+) -> Vec<u32> {
     let mut tasks = Vec::with_capacity(tape.instructions.len() - tape.prologue);
     for i in tape.prologue..tape.instructions.len() {
         let latency = match tape.instructions[i] {
@@ -441,8 +446,9 @@ fn ordered(tape: &Tape, value: &[Value], needed: &[bool], vectors: u32) -> Vec<u
                 continue;
             }
             Instruction::One(One::Sqrt, _) => 20,
-            // Through memory.
-            Instruction::One(One::Spread(_), _) => 10,
+            // Through memory, but for four lanes.
+            Instruction::One(One::Spread(_), _) if width == EIGHT => 10,
+            Instruction::One(One::Spread(_), _) => 3,
             Instruction::Three(Three::Shuffle, ..) => 3,
             Instruction::Two(Two::Div, ..) => 13,
             Instruction::Two(Two::Add | Two::Sub | Two::Mul, ..) => 4,

@@ -52,7 +52,8 @@ pub(super) fn written(packs: Packs) -> Packed {
         vectors: FxHashMap::default(),
     };
     let outputs = changing.iter().map(|&(_, values)| writer.vector(values)).collect();
-    writer.finish(outputs)
+    let goes_on = writer.packs.body.tape.goes_on.map(|mask| writer.vector([mask; LANES]));
+    writer.finish(outputs, goes_on)
 }
 
 impl Writer<'_> {
@@ -185,21 +186,27 @@ impl Writer<'_> {
 
     /// Write a pack that reads these values.
     fn written(&mut self, pack: usize, arguments: &[Lanes]) -> Register {
-        let mut registers = [0; 3];
-        for (register, &lanes) in registers.iter_mut().zip(arguments) {
-            *register = self.vector(lanes);
-        }
-        let [a, b, c] = registers;
+        let mut registers = [0; 4];
         let (_, member) = some(&self.packs.packs[pack]).next().expect("a pack has a member");
-        self.put(match self.packs.tape.instructions[member as usize] {
+        let instruction = self.packs.body.tape.instructions[member as usize];
+        for (register, &lanes) in registers.iter_mut().zip(arguments) {
+            // Nothing is to be repaired in lanes that nothing needs.
+            let (_, first) = some(&lanes).next().expect("a member has arguments");
+            let filled = lanes.map(|r| if r == NONE { first } else { r });
+            let repairs = matches!(instruction, Instruction::Repair(..));
+            *register = self.vector(if repairs { filled } else { lanes });
+        }
+        let [a, b, c, d] = registers;
+        self.put(match instruction {
             Instruction::One(op, _) => Instruction::One(op, a),
             Instruction::Two(op, ..) => Instruction::Two(op, a, b),
             Instruction::Three(op, ..) => Instruction::Three(op, a, b, c),
+            Instruction::Repair(function, _) => Instruction::Repair(function, [a, b, c, d]),
             other => unreachable!("{other:?} computes nothing"),
         })
     }
 
-    fn finish(self, outputs: Vec<Register>) -> Packed {
+    fn finish(self, outputs: Vec<Register>, goes_on: Option<Register>) -> Packed {
         let prologue = self.fixed.len() as Register;
         let number = |r: Register| if r >= PARAMETERS { r - PARAMETERS } else { r + prologue };
         let parameters = (0..prologue).map(Instruction::Parameter);
@@ -209,7 +216,7 @@ impl Writer<'_> {
                 instructions: parameters.chain(body).collect(),
                 prologue: self.fixed.len(),
                 outputs: outputs.into_iter().map(number).collect(),
-                goes_on: None,
+                goes_on: goes_on.map(number),
                 states: self.held.len(),
                 parameters: self.fixed.len(),
             },

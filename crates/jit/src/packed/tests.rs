@@ -3,17 +3,20 @@ use crate::block::BlockInterpreter;
 use crate::machine::MachineCode;
 use crate::pack::Packed;
 use holonome_model::graph::interpret::{Backend, Interpreter, Prologue};
+use holonome_model::graph::op::{Binary, Unary};
+use holonome_model::graph::series::Series;
 use holonome_model::graph::{Graph, Node};
 
 /// Numbers of a body in the state: position and velocity.
 const OF_BODY: usize = 6;
 
 /// Step of the symplectic Euler method of `n` bodies that attract each other, with one number that
-/// stays, two that are exchanged, and one that becomes a parameter: what states may do.
+/// stays, two that are exchanged, one that becomes a parameter, and one that becomes a sum with
+/// parameters: what states may do.
 fn bodies(n: usize) -> Tape {
     let mut g = Graph::new();
     let h = g.parameter(0);
-    let states: Vec<Node> = (0..OF_BODY * n + 4).map(|k| g.state(k)).collect();
+    let states: Vec<Node> = (0..OF_BODY * n + 5).map(|k| g.state(k)).collect();
     let (stays, last) = (states[OF_BODY * n], OF_BODY * n + 1);
     let mut outputs = states.clone();
     for i in 0..n {
@@ -40,6 +43,10 @@ fn bodies(n: usize) -> Tape {
     }
     outputs.swap(last, last + 1);
     outputs[last + 2] = h;
+    let square = g.mul(h, h);
+    let of_parameters = g.add(h, square);
+    let [a, b] = [0, 1].map(|k| g.mul(states[k], states[k]));
+    outputs[last + 3] = g.sum([of_parameters, a, b]);
     Tape::new(&g, &outputs, states.len(), 1)
 }
 
@@ -130,4 +137,86 @@ fn what_is_not_alike_is_left_as_it_is() {
     }
     let tape = Tape::new(&g, &[last, states[1], states[2], states[3]], 4, 0);
     assert!(suits(&tape) && pack(&tape).is_none());
+}
+
+/// Step of a Taylor series of this order, of a pendulum in space: its Dirac extension.
+fn taylor(order: u32) -> Tape {
+    let mut field = Graph::new();
+    let g = &mut field;
+    let x: Vec<Node> = (0..6).map(|k| g.state(k)).collect();
+    let (q, p) = x.split_at(3);
+    let dot = |g: &mut Graph, a: &[Node], b: &[Node]| {
+        let products: Vec<Node> = a.iter().zip(b).map(|(&a, &b)| g.mul(a, b)).collect();
+        g.sum(products)
+    };
+    let [qq, pp, qp] = [(q, q), (p, p), (q, p)].map(|(a, b)| dot(g, a, b));
+    let (along, weight) = (g.div(qp, qq), g.constant(0.7));
+    let pull = g.mul(weight, q[2]);
+    let pull = g.sub(pull, pp);
+    let pull = g.div(pull, qq);
+    let mut rates = Vec::new();
+    for (&q, &p) in q.iter().zip(p) {
+        let part = g.mul(along, q);
+        rates.push(g.sub(p, part));
+    }
+    for (k, (&q, &p)) in q.iter().zip(p).enumerate() {
+        let [a, b] = [(along, p), (pull, q)].map(|(a, b)| g.mul(a, b));
+        let rate = g.add(a, b);
+        rates.push(if k == 2 { g.sub(rate, weight) } else { rate });
+    }
+    let series = Series::new(&field, &rates).unwrap();
+    let mut step = Graph::new();
+    let g = &mut step;
+    let x: Vec<Node> = (0..6).map(|k| g.state(k)).collect();
+    let (t, length) = (g.parameter(0), g.parameter(0));
+    let c = series.solution(g, (t, length), &x, order);
+    let x1: Vec<Node> = (0..6)
+        .map(|i| {
+            c.iter().skip(1).rev().fold(c[order as usize][i], |sum, c| g.fma(sum, length, c[i]))
+        })
+        .collect();
+    Tape::of_fused(g, &x1, 6, 1)
+}
+
+#[test]
+fn the_components_of_a_series_are_side_by_side() {
+    let tape = taylor(12);
+    let packed = pack(&tape).expect("its components are alike");
+    // Three of four lanes hold components; sums over them are scalars.
+    assert!(10 * packed.tape.operations() < 7 * tape.operations());
+    assert_eq!(in_packs(&Interpreter, &packed, &tape, 3), one_by_one(&tape, 3));
+}
+
+/// Rotors that are driven by the sines of their angles; the loop ends before an angle of 30 is
+/// passed by the first one, and one number stays what it is.
+fn rotors(n: usize) -> Tape {
+    let mut g = Graph::new();
+    let h = g.parameter(0);
+    let x: Vec<Node> = (0..=2 * n).map(|k| g.state(k)).collect();
+    let mut after = Vec::new();
+    for i in 0..n {
+        let pull = g.unary(Unary::Sin, x[i]);
+        let pull = g.mul(pull, x[2 * n]);
+        after.push(g.fma(h, pull, x[n + i]));
+    }
+    let angles: Vec<Node> = (0..n).map(|i| g.fma(h, after[i], x[i])).collect();
+    let limit = g.constant(30.0);
+    let goes_on = g.binary(Binary::Less, angles[0], limit);
+    Tape::of_loop(&g, &[angles, after].concat(), goes_on, 2 * n + 1, 1)
+}
+
+#[test]
+fn a_loop_ends_in_packs_where_it_ends_by_itself() {
+    let tape = rotors(11);
+    let packed = pack(&tape).expect("rotors are alike");
+    for count in [5, 100_000] {
+        let expected = one_by_one(&tape, count);
+        assert_eq!(in_packs(&Interpreter, &packed, &tape, count), expected, "{count}");
+        if Isa::Avx512.is_available() {
+            let machine = MachineCode::new(Isa::Avx512).unwrap();
+            assert_eq!(in_packs(&machine, &packed, &tape, count), expected, "{count}");
+        }
+    }
+    let ends = one_by_one(&tape, 100_000);
+    assert!(f64::from_bits(ends[0]) >= 30.0, "the loop ends by itself");
 }

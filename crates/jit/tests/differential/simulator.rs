@@ -278,6 +278,12 @@ impl Processor {
                 let [number, ..] = self.read(i, 1, 1);
                 self.write(i, [number; 8], self.length(i));
             }
+            Vpermpd if i.op_kind(2) == OpKind::Immediate8 => {
+                let (numbers, places) = (self.read(i, 1, 4), i.immediate8());
+                let picked = |lane: usize| numbers[usize::from(places >> (2 * lane) & 3)];
+                let value = std::array::from_fn(|lane| if lane < 4 { picked(lane) } else { 0 });
+                self.write(i, value, self.length(i));
+            }
             Vcmppd => self.compare(i, false),
             Vcmpsd => self.compare(i, true),
             Vpmovm2q => {
