@@ -496,7 +496,7 @@ pub struct TrajectoryArguments {
     #[command(flatten)]
     pub model: ModelArguments,
     /// Method: BASE, TREATMENT:BASE or COMPOSITION(METHOD); see `holonome methods` [default: the
-    /// model's, or corrected:dop853]
+    /// model's, or corrected:dop853, for long runs the fastest of three by trial]
     #[arg(long, help_heading = METHOD)]
     pub method: Option<String>,
     /// Fixed step [default: the model's, or adaptive steps]

@@ -21,8 +21,8 @@ use holonome::report::figures::text::shell_word;
 use holonome::store::{FORMATS, StoreError};
 use holonome::summary::{Stability, time_with_unit, without_large_state};
 use holonome::{
-    Control, Error, EventTable, Longer, Penalised, Problem, Progress, Resumed, RunOptions,
-    Simulation, Summary, Sweep, open_run, prepare,
+    Control, Error, EventTable, Longer, MethodTrial, Penalised, Problem, Progress, Resumed,
+    RunOptions, Simulation, Summary, Sweep, open_run, prepare,
 };
 use serde::Serialize;
 use serde_json::Value;
@@ -291,6 +291,7 @@ fn describe(summary: &Summary) -> String {
     } else {
         format!("{} by {}: t = {t} after {steps} steps\n", summary.model, summary.method)
     };
+    out.push_str(&summary.trial.as_ref().map_or(String::new(), trial_line));
     out.push_str(&drift_table(&summary.drift, summary.heated, &summary.units));
     out.push_str(&match &summary.error {
         Some(error) => error_table(error),
@@ -309,6 +310,17 @@ fn describe(summary: &Summary) -> String {
     }
     out.push_str(&stored_in(summary.out.as_deref(), &summary.renamed));
     out
+}
+
+/// Line on the trial that has chosen the method.
+fn trial_line(trial: &MethodTrial) -> String {
+    let others = trial.times.iter().filter(|(_, times)| **times != Some(1.0));
+    let others = others.map(|(method, times)| {
+        let times = times.map_or("several".to_string(), |times| format!("{times:.1}"));
+        format!("{method} takes {times}")
+    });
+    let others = others.collect::<Vec<_>>().join(", ");
+    format!("  by trial the fastest, {others} times as long; --method overrules\n")
 }
 
 /// Table of the events, a line for each name; nothing without events.

@@ -153,3 +153,52 @@ fn a_table_is_read_from_another_file() {
     folder.run("run models/pulled.holo --set pull=other.csv").refused(&["other.csv", "--set"]);
     folder.run("run models/pulled.holo --set pul=other.csv").refused(&["did you mean 'pull'?"]);
 }
+
+const PENDULUM: &str = "coordinate q = 1\nmomentum p of q\nhamiltonian p^2/2 - cos(q)\n";
+
+/// A long run of which nobody chooses the method: the fastest by trial, which is reported, stored,
+/// and kept when the run goes on.
+#[test]
+fn a_long_run_chooses_its_method_by_trial() {
+    let folder = Folder::new();
+    folder.write("free.holo", PENDULUM);
+    let long = "free.holo --samples 2 --until 1e6";
+    let run = folder.summary(&format!("run {long} --out free"));
+    let times = run["trial"]["times"].as_object().expect("a trial");
+    let names: Vec<&str> = times.keys().map(String::as_str).collect();
+    assert_eq!(names, ["corrected:dop853", "corrected:taylor", "corrected:gauss16"]);
+    let times = times.values().map(|time| time.as_f64().expect("an estimate"));
+    assert!(times.clone().all(|time| (1.0..10.0).contains(&time)), "{run}");
+    let fastest = names[times.clone().position(|time| time == 1.0).expect("the fastest")];
+    assert_eq!(run["method"], fastest);
+    // The same bits as by the name.
+    let named = folder.summary(&format!("run {long} --method {fastest} --out named"));
+    assert_eq!((&run["state"], &run["steps"]), (&named["state"], &named["steps"]));
+    assert!(named.get("trial").is_none(), "{named}");
+    // In words, and in a run that goes on.
+    let words = folder.run(&format!("run {long} --out words")).ok();
+    assert!(words.stdout.contains("by trial the fastest"), "{words:?}");
+    let on = folder.summary("resume free --until 1.1e6");
+    assert_eq!((&on["method"], &on["trial"]), (&run["method"], &run["trial"]));
+}
+
+/// What is short, or chosen, is not tried; what a method cannot run is left out.
+#[test]
+fn a_trial_is_for_what_nobody_chose() {
+    let folder = Folder::new();
+    folder
+        .write("free.holo", PENDULUM)
+        .write("own.holo", format!("{PENDULUM}run method = dop853\n"))
+        .write("kink.holo", PENDULUM.replace("- cos(q)", "+ q^2/2 + max(q, 0)^2/4"));
+    for (run, method) in [
+        ("free.holo", "corrected:dop853"),
+        ("own.holo --samples 2 --until 1e6", "dop853"),
+        ("free.holo --samples 2 --until 1e6 --method corrected:dop853", "corrected:dop853"),
+        ("free.holo --until 2e4 --every 0.2", "corrected:dop853"),
+    ] {
+        let summary = folder.summary(&format!("run {run}"));
+        assert!(summary.get("trial").is_none() && summary["method"] == method, "{summary}");
+    }
+    let kink = folder.summary("run kink.holo --samples 2 --until 2e5");
+    assert!(kink["trial"]["times"].get("corrected:taylor").is_none(), "{kink}");
+}

@@ -160,6 +160,7 @@ fn summary(
         out: None,
         renamed: Vec::new(),
         gain: None,
+        trial: None,
         penalty: None,
         stability: None,
         error: None,

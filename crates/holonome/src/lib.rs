@@ -97,7 +97,8 @@ pub use holonome_integrate::plan::{Metric, Singular};
 pub use interpolant::Interpolant;
 pub use monitored::Monitored;
 pub use options::{
-    Gains, PenaltyStrength, RunOptions, StepSize, SweepOptions, Thermostat, until_event,
+    Gains, MethodTrial, PenaltyStrength, RunOptions, StepSize, SweepOptions, Thermostat,
+    until_event,
 };
 pub use orbit::OrbitError;
 pub use penalty::Penalised;

@@ -4,6 +4,7 @@ use crate::error::Error;
 use holonome_integrate::method::{Method, MethodTreatment, Scheme};
 use holonome_integrate::plan::{Metric, Singular};
 use holonome_words::option;
+use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -163,6 +164,14 @@ impl From<Option<f64>> for StepSize {
     }
 }
 
+/// Trial of the methods that may run a model.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MethodTrial {
+    /// Estimated time of a run by each method, over that by the fastest, which is chosen; `None` if
+    /// it is not estimated, as its steps are not compiled as a whole and take several times as long.
+    pub times: IndexMap<String, Option<f64>>,
+}
+
 /// Options of a run; the defaults are those of the command line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunOptions {
@@ -249,6 +258,10 @@ pub struct RunOptions {
     /// Measure the orbit's error by a second run, or by two more runs with equal steps.
     #[serde(default)]
     pub error: bool,
+    /// Trial that has chosen the method, where nobody did. A run that goes on or is made again keeps
+    /// the method.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trial: Option<MethodTrial>,
     /// Keep every step of a run in memory, so that [`Solution::at`](crate::Solution::at) gives its
     /// states at any time.
     #[serde(skip)]
@@ -350,6 +363,7 @@ impl Default for RunOptions {
             landing: true,
             singular: Singular::default(),
             error: false,
+            trial: None,
             interpolant: false,
             open: Vec::new(),
             out: None,

@@ -15,6 +15,7 @@ mod settable;
 mod size;
 mod stepping;
 mod trajectory;
+mod trial;
 mod vector_field;
 
 pub(crate) use attributes::Parameters;

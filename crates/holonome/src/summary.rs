@@ -3,6 +3,7 @@
 use crate::error::ErrorFacts;
 use crate::events::{EventTable, entries};
 use crate::measure::Table;
+use crate::options::MethodTrial;
 use crate::orbit::OrbitError;
 pub use crate::recording::UnitLabels;
 use crate::recording::{TIME, VariableLayout, deviation};
@@ -531,6 +532,9 @@ pub struct Summary {
     /// Rate κ of the Gauss–Newton form, or the gains, as printed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gain: Option<String>,
+    /// Trial that has chosen the method, if nobody did and the run is long.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trial: Option<MethodTrial>,
     /// Penalty, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub penalty: Option<RunPenalty>,

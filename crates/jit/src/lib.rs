@@ -27,6 +27,7 @@
 
 mod allocation;
 mod block;
+mod cycles;
 mod diagonals;
 mod emit;
 mod encode;
@@ -43,6 +44,7 @@ mod steps;
 
 pub use allocation::{report_exhausted_memory, return_freed_arrays};
 pub use block::BlockInterpreter;
+pub use cycles::cycles;
 pub use gradual::Gradual;
 pub use isa::Isa;
 pub use machine::MachineCode;

@@ -133,6 +133,11 @@ impl Bound {
     pub fn outputs(&self) -> usize {
         self.kernel.outputs()
     }
+
+    /// Estimate of the cycles of one evaluation in a loop.
+    pub fn cycles(&self) -> f64 {
+        holonome_jit::cycles(&self.origin.0, 1)
+    }
 }
 
 impl Parametric for Bound {

@@ -30,6 +30,7 @@ use holonome_integrate::scales::Vectors;
 use holonome_integrate::scheme::collocation::{Collocation, From};
 use holonome_integrate::scheme::map::{self, Allowance, Carry, StepFrom, Workspace};
 use holonome_integrate::state::Cost;
+use holonome_jit::cycles;
 use holonome_model::graph::aligned::{Aligned, first_aligned};
 use holonome_model::graph::interpret::{Cycle, CycleMap, Prologue};
 use holonome_model::graph::op::Binary;
@@ -278,11 +279,16 @@ impl Stages for CompiledStages {
     }
 }
 
+/// Cycles between one kernel and the next: how often an iteration turns is not foreseen.
+const BETWEEN: f64 = 12.0;
+
 /// Attempts in a loop. The slots are among the numbers of the steps, in the first lane.
 #[derive(Clone)]
 pub struct CollocationLoop {
     stages: CompiledStages,
     kernels: LoopKernels,
+    /// Tape of the judgement.
+    judge: Arc<Tape>,
     judging: Judging,
     /// Place of every slot.
     slots: Vec<usize>,
@@ -306,10 +312,21 @@ impl CollocationLoop {
             kernels: LoopKernels::new(stages, &tape, &judged_by(parameters, adaptive, judging)),
             stages: stages.clone(),
             judging: judging.clone(),
+            judge: Arc::new(tape),
             slots: places.slots,
             adaptive: adaptive.clone(),
             stop: stop(plan),
         }
+    }
+
+    /// Estimate of the cycles of so many attempts, accepted and rejected, with this cost.
+    pub fn cycles(&self, attempts: u64, cost: &Cost) -> f64 {
+        let CompiledStages { collocation, ends, ref tapes, .. } = self.stages;
+        let lanes = collocation.stages;
+        let [start, sweep, finish] = tapes.each_ref().map(|tape| cycles(tape, lanes));
+        let swept = cost.field.saturating_sub(ends * attempts) as f64 / lanes as f64;
+        let attempt = start + finish + cycles(&self.judge, 1) + 3.0 * BETWEEN;
+        attempts as f64 * attempt + swept * (sweep + BETWEEN)
     }
 
     /// Set other parameters, in stages that have them already as well.

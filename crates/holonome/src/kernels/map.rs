@@ -23,6 +23,7 @@ use holonome_integrate::scheme::map::{
     self, Allowance, Blocks, Facts, NoStep, StepFrom, StepMap, Workspace,
 };
 use holonome_integrate::scheme::slices::TableauMap;
+use holonome_integrate::state::Cost;
 use holonome_integrate::system::System;
 use holonome_integrate::tableau::Tableau;
 use holonome_model::treatment::Field;
@@ -242,6 +243,19 @@ impl CompiledStep {
             Some(known) if mend.is_none() => known.monitoring(),
             _ => Settling::new(field, mend.map(|mend| (mend, vectors))),
         })
+    }
+
+    /// Estimate of the cycles of so many attempts, accepted and rejected, with this cost; `None` if
+    /// they are not made in a loop of compiled code.
+    pub fn cycles(&self, attempts: u64, cost: &Cost) -> Option<f64> {
+        let of_march =
+            |march: &Option<March>| Some(attempts as f64 * march.as_ref()?.kernel.cycles());
+        match self {
+            CompiledStep::Attempted(steps) => of_march(&steps.march),
+            CompiledStep::Developed(steps) => of_march(&steps.march),
+            CompiledStep::Collocated(steps) => Some(steps.march.as_ref()?.cycles(attempts, cost)),
+            CompiledStep::Nothing | CompiledStep::Repeated(_) => None,
+        }
     }
 
     /// Set other parameters, for runs of `plan`.

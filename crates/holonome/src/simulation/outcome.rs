@@ -70,6 +70,7 @@ impl Simulation {
             out,
             renamed: Vec::new(),
             gain: self.gain_text.clone(),
+            trial: self.options.trial.clone(),
             penalty: self.penalty.as_ref().map(|penalty| RunPenalty {
                 omega: penalty.omega,
                 slow_manifold: penalty.moved.is_some(),

@@ -3,7 +3,7 @@
 
 use super::choices::{beta, plan, tolerance, unused_options};
 use super::reference::reference_state;
-use super::{Simulation, Trajectory, follow};
+use super::{Simulation, Trajectory, follow, trial};
 use crate::backward;
 use crate::error::Error;
 use crate::events;
@@ -98,13 +98,22 @@ impl Simulation {
         formulas: Option<Formulas>,
         (left_out, in_lanes): (&[String], bool),
     ) -> Result<Simulation, Error> {
+        let is_open = trial::is_open(&options, &problem.model);
         let mut options = options.completed(&problem.model)?;
         options.method.check()?;
         let model_warnings = problem.warning_lines();
         let mut warnings = Vec::new();
         let (problem, penalty) = treated(problem, &mut options, left_out, &mut warnings)?;
+        let others = (is_open && penalty.is_none() && formulas.is_none() && !in_lanes)
+            .then(|| (problem.clone(), warnings.clone()));
         let simulation =
             Simulation::compile(problem, penalty, options, formulas, in_lanes, warnings)?;
+        let simulation = match others {
+            None => simulation,
+            Some((problem, warnings)) => trial::fastest(simulation, |options| {
+                Simulation::compile(problem.clone(), None, options, None, false, warnings.clone())
+            }),
+        };
         Ok(Simulation { model_warnings, ..simulation })
     }
 
@@ -338,7 +347,8 @@ impl<'a> Compiler<'a> {
     /// chose.
     fn without_invariants(&self) -> Option<String> {
         let treatment = self.method.treatment;
-        let is_chosen = self.options.method != RunOptions::default().method
+        let default = RunOptions::default().method;
+        let is_chosen = !(self.options.method == default || self.options.trial.is_some())
             && treatment != MethodTreatment::Plain;
         (is_chosen && self.form.groups().is_empty()).then(|| {
             let name = treatment.facts().name;
