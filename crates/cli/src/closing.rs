@@ -43,6 +43,9 @@ pub fn cost_line(cost: &RunCost) -> String {
             parts.push(format!("{} {what}", count(n)));
         }
     }
+    if cost.handed_over > 0 {
+        parts.push(format!("{} steps handed over to gauss16", count(cost.handed_over)));
+    }
     format!("  cost: {}, {:.3} s\n", parts.join(", "), cost.wall_seconds)
 }
 

@@ -50,6 +50,9 @@ pub struct RunCost {
     pub newton_iterations: u64,
     /// Rejected steps.
     pub rejected: u64,
+    /// Steps that were handed over to another method, with its evaluations in the counts above.
+    #[serde(skip_serializing_if = "is_none")]
+    pub handed_over: u64,
     /// All this in gradients (see [`RunCost::in_gradients`]), in comparisons.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<u64>,
@@ -60,8 +63,16 @@ pub struct RunCost {
 impl RunCost {
     /// Cost of a run that took these seconds.
     pub(crate) fn new(cost: &Cost, wall_seconds: f64) -> RunCost {
-        let &Cost { field, gradient, hessian, linear_solves, newton_iterations, rejected, .. } =
-            cost;
+        let &Cost {
+            field,
+            gradient,
+            hessian,
+            linear_solves,
+            newton_iterations,
+            rejected,
+            handed_over,
+            ..
+        } = cost;
         let budget = None;
         RunCost {
             field,
@@ -70,6 +81,7 @@ impl RunCost {
             linear_solves,
             newton_iterations,
             rejected,
+            handed_over,
             budget,
             wall_seconds,
         }
@@ -96,6 +108,11 @@ impl RunCost {
             ("rejected", "rejected steps", self.rejected),
         ]
     }
+}
+
+/// True for 0.
+fn is_none(count: &u64) -> bool {
+    *count == 0
 }
 
 /// Drift of one group of invariants.

@@ -22,6 +22,9 @@ pub struct Cost {
     pub newton_iterations: u64,
     /// Rejected steps.
     pub rejected: u64,
+    /// Steps that were handed over to another method, with its evaluations above.
+    #[serde(default)]
+    pub handed_over: u64,
 }
 
 impl Cost {
@@ -36,6 +39,7 @@ impl Cost {
             linear_solves,
             newton_iterations,
             rejected,
+            handed_over,
         } = cost;
         self.field += field;
         self.gradient += gradient;
@@ -45,6 +49,7 @@ impl Cost {
         self.linear_solves += linear_solves;
         self.newton_iterations += newton_iterations;
         self.rejected += rejected;
+        self.handed_over += handed_over;
     }
 
     /// Add so many corrections: each evaluates F and DF once and solves one system.

@@ -89,6 +89,16 @@ pub enum Failure<E> {
         /// The eigenvalue, or a bound from above.
         eigenvalue: f64,
     },
+    /// A step was handed over to a method that fails.
+    #[error(
+        "bodies come near to each other at t = {t}, in a step that is handed over to gauss16, and it fails: {reason}; bodies that collide need a softened attraction, or an event that ends the run (`stop`)"
+    )]
+    HandedOver {
+        /// Time.
+        t: f64,
+        /// Reason, in words.
+        reason: String,
+    },
     /// A correction does not bring a constraint nearer.
     #[error(
         "the correction at t = {t} does not bring {constraint} nearer: it is still {residual:.1e} away; take a shorter step or a smaller tolerance, or look there for constraints that depend on each other or contradict the motion"
@@ -241,6 +251,7 @@ impl<E> Failure<E> {
             Failure::NewtonNotConverged { .. } => "newton-not-converged",
             Failure::Degenerate { .. } => "degenerate-constraints",
             Failure::Indefinite { .. } => "indefinite-matrix",
+            Failure::HandedOver { .. } => "handed-over-step-fails",
             Failure::CorrectionFails { .. } => "correction-fails",
             Failure::BranchLost { .. } => "branch-lost",
             Failure::Slides { .. } => "slides",
@@ -262,6 +273,7 @@ impl<E> Failure<E> {
             | Failure::NewtonNotConverged { t, .. }
             | Failure::Degenerate { t, .. }
             | Failure::Indefinite { t, .. }
+            | Failure::HandedOver { t, .. }
             | Failure::CorrectionFails { t, .. }
             | Failure::BranchLost { t, .. }
             | Failure::Slides { t, .. }
@@ -290,6 +302,7 @@ impl<E> Failure<E> {
             | Failure::NewtonNotConverged { t, .. }
             | Failure::Degenerate { t, .. }
             | Failure::Indefinite { t, .. }
+            | Failure::HandedOver { t, .. }
             | Failure::CorrectionFails { t, .. }
             | Failure::BranchLost { t, .. }
             | Failure::Slides { t, .. }

@@ -288,6 +288,22 @@ pub trait PhaseSpace {
         true
     }
 
+    /// True if parts of H that are small in a kick may become large: bodies that attract each other
+    /// may meet.
+    fn may_meet(&self) -> bool {
+        false
+    }
+
+    /// Square of the largest radius of an encounter over the distance of the bodies, in the
+    /// coordinates of [`PhaseSpace::split`]: at least 1 within an encounter.
+    fn nearness(&mut self, _y: &[Value]) -> Value {
+        self.constant(0.0)
+    }
+
+    /// Hand the step over to a method for the whole field if the nearness at its start or at its end
+    /// is at least 1.
+    fn hand_over(&mut self, _start: Value, _end: Value) {}
+
     /// Exact flow of a part of H for the time `tau`, in the coordinates of [`PhaseSpace::split`]. A
     /// method that needs it is refused if it is not known.
     fn flow(&mut self, part: Part, t: Value, tau: Value, y: &[Value]) -> Vec<Value>;

@@ -259,6 +259,11 @@ fn no_derivative(reason: NoDerivative, (t, t1): (f64, f64), step: u64) -> Error 
         NoDerivative::Base(NoStep::Indefinite { eigenvalue }) => {
             Failure::Indefinite { t, eigenvalue }
         }
+        NoDerivative::Base(NoStep::HandedOver { .. }) => {
+            return Error::option(format!(
+                "the step from t = {t} has no derivative: bodies come near to each other in it, and it is handed over to another method; use gauss16 for the whole run"
+            ));
+        }
         NoDerivative::Untreated | NoDerivative::Unconverged(_) => {
             return Error::option(format!(
                 "the step to t = {t1} has no derivative: the iteration for that of its treatment gets no nearer; take a shorter {}",

@@ -263,13 +263,8 @@ impl EqualSteps for ProgramLanes {
     ) {
         let carried = &mut carry.carried[..self.looped()];
         let lanes = Lanes { x, carried, largest, sides: carry.sides, starts: &mut [] };
-        let residuals = bound.many.iterate(steps, lanes, work);
-        for (missed, residual) in carry.missed.iter_mut().zip(residuals) {
-            *missed = !matches!(
-                residual.partial_cmp(&1.0),
-                Some(std::cmp::Ordering::Less | std::cmp::Ordering::Equal)
-            );
-        }
+        let made = bound.many.iterate(steps, lanes, work);
+        carry.missed.iter_mut().zip(made.good()).for_each(|(missed, good)| *missed = !good);
         carry.innovation.fill(0.0);
     }
 
@@ -333,8 +328,8 @@ impl EqualSteps for ProgramLanes {
                 sides: &mut [],
                 starts: &mut starts,
             };
-            let residuals = bound.many.iterate(step..step + 1, trial, work);
-            known.iter_mut().zip(residuals).for_each(|(known, residual)| *known = *residual <= 1.0);
+            let made = bound.many.iterate(step..step + 1, trial, work);
+            known.iter_mut().zip(made.good()).for_each(|(known, good)| *known = good);
         }
         let (mut one, mut start) = (vec![0.0; self.dim()], vec![0.0; self.many.start_len()]);
         let mut of_lane = vec![0.0; self.multiplier_count()];

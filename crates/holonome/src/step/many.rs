@@ -9,6 +9,7 @@
 mod unrolling;
 
 use super::draws::Draws;
+use super::encounter::MET;
 use super::multipliers::Multipliers;
 use super::nodes::Nodes;
 use super::program::Taken;
@@ -54,6 +55,8 @@ pub struct LaneRows {
     sides: Range<usize>,
     /// Largest residual, in units of the allowed one.
     pub residual: usize,
+    /// Largest nearness of bodies that may meet.
+    pub nearness: Option<usize>,
     /// Numbers carried from step to step.
     pub carried: Range<usize>,
     /// Multipliers at the start of the last step.
@@ -75,6 +78,7 @@ impl LaneRows {
         let (x, largest) = (next(of.trace.x.len()), next(of.monitored_count()));
         let sides = next(of.field.watched.len());
         let residual = next(1).start;
+        let nearness = of.trace.encounter.map(|_| next(1).start);
         let (carried, starts) = (next(of.trace.carried.len()), next(of.trace.multipliers.0.len()));
         let references = next(references);
         let number = counts.then_some(end);
@@ -85,6 +89,7 @@ impl LaneRows {
             largest,
             sides,
             residual,
+            nearness,
             carried,
             starts,
             references,
@@ -424,9 +429,8 @@ impl Many {
         let carried = &mut memory[..self.tapes.rows.carried.len()];
         let largest = &mut largest;
         let lanes = Lanes { x: &mut x, carried, largest, sides: &mut [], starts: &mut [] };
-        self.iterate(pilot.steps..pilot.steps + TRIAL_STEPS, lanes, &mut work)
-            .iter()
-            .all(|residual| *residual <= enough)
+        let steps = pilot.steps..pilot.steps + TRIAL_STEPS;
+        self.iterate(steps, lanes, &mut work).residuals.iter().all(|residual| *residual <= enough)
     }
 
     /// Set the parameters of one lane.
@@ -495,9 +499,8 @@ impl Many {
         self.tapes.takes.count(steps.end - steps.start - begun, cost);
     }
 
-    /// Make the steps with these numbers in every lane. Return the largest residual of each lane,
-    /// at most 1 if all its steps are good.
-    pub fn iterate<'w>(&self, steps: Range<u64>, lanes: Lanes, work: &'w mut [f64]) -> &'w [f64] {
+    /// Make the steps with these numbers in every lane.
+    pub fn iterate<'w>(&self, steps: Range<u64>, lanes: Lanes, work: &'w mut [f64]) -> Made<'w> {
         let len = self.tapes.rows.count() * self.lanes;
         self.in_loops(steps, lanes, work, |states, steps, work| {
             self.run(&mut states[..len], steps, work)
@@ -512,13 +515,13 @@ impl Many {
         lanes: Lanes,
         work: &'w mut [f64],
         run: impl FnOnce(&mut [f64], Range<u64>, &mut [f64]),
-    ) -> &'w [f64] {
+    ) -> Made<'w> {
         let (k, rows) = (self.lanes, &self.tapes.rows);
         let of = |rows: &Range<usize>| rows.start * k..rows.end * k;
         let (states, work) = work.split_at_mut(self.states() * rows.count() * k);
         let state = &mut states[..rows.count() * k];
         state[of(&rows.x)].copy_from_slice(lanes.x);
-        state[rows.largest.start * k..(rows.residual + 1) * k].fill(0.0);
+        state[rows.largest.start * k..rows.carried.start * k].fill(0.0);
         let sides = rows.sides.start * k..rows.sides.start * k + lanes.sides.len();
         state[sides.clone()].copy_from_slice(lanes.sides);
         state[of(&rows.carried)].copy_from_slice(lanes.carried);
@@ -535,7 +538,26 @@ impl Many {
         lanes.sides.copy_from_slice(&state[sides]);
         lanes.carried.copy_from_slice(&state[of(&rows.carried)]);
         lanes.starts.copy_from_slice(&state[of(&rows.starts)][..lanes.starts.len()]);
-        &state[rows.residual * k..(rows.residual + 1) * k]
+        Made {
+            residuals: &state[rows.residual * k..(rows.residual + 1) * k],
+            nearness: rows.nearness.map_or(&[], |near| &state[near * k..(near + 1) * k]),
+        }
+    }
+}
+
+/// How well steps are made in a loop.
+pub struct Made<'w> {
+    /// Largest residual of each lane, in units of the allowed one, before bodies meet.
+    residuals: &'w [f64],
+    /// Largest nearness in each lane; empty if no bodies may meet.
+    nearness: &'w [f64],
+}
+
+impl Made<'_> {
+    /// For every lane, true if all its steps are good.
+    pub fn good(&self) -> impl Iterator<Item = bool> {
+        let far = |lane: usize| self.nearness.get(lane).is_none_or(|nearness| *nearness < MET);
+        self.residuals.iter().enumerate().map(move |(lane, residual)| *residual <= 1.0 && far(lane))
     }
 }
 
@@ -615,10 +637,10 @@ impl Blocks for Many {
         let (carried, unchanged) = carry.memory.split_at_mut(rows.carried.len());
         let (mut outputs, sides) = (carry.outputs, carry.sides);
         let lanes = Lanes { x, carried, largest, sides, starts: &mut [] };
-        let residuals = self.in_loops(first..first + count, lanes, work, |states, steps, work| {
+        let made = self.in_loops(first..first + count, lanes, work, |states, steps, work| {
             outputs.along(steps, (states, &places), unchanged, (self, work));
         });
-        let good = residuals.iter().all(|residual| *residual <= 1.0);
+        let good = made.good().all(|good| good);
         if good {
             self.count(first..first + count, carry.cost);
         }

@@ -9,6 +9,7 @@
 
 mod columns;
 mod draws;
+mod encounter;
 mod extension;
 mod fibre;
 mod flows;
@@ -66,6 +67,7 @@ pub use program::Start;
 use program::{LoweredProgram, Lowering};
 use recorder::{CompositeFunctions, FsalMode, Given, Trace, record};
 use rigid_body::RigidBody;
+use std::borrow::Cow;
 use std::sync::Arc;
 use symbols::{ParameterPlaces, Symbols};
 pub use tangents::ProgramTangents;
@@ -413,7 +415,7 @@ fn templated_facts(method: &Method, model: &Model, in_lanes: bool) -> Option<Fac
 fn unrolled_program(
     method: &Method,
     mechanics: &Mechanics,
-    model: &Model,
+    model: &Derived,
     extension: Option<&Field>,
     (settings, guesses): (&MethodSettings, bool),
 ) -> Result<(LoweredProgram<Unrolled>, UnrolledTrace), String> {
@@ -421,11 +423,19 @@ fn unrolled_program(
     let heated = model.heat_bath.is_some();
     let recorded =
         |fsal: FsalMode| recorded((method, heated), Nodes::new(&functions), (fsal, guesses));
-    let (trace, find) = with_find(method, recorded)?;
+    let (mut trace, find) = with_find(method, recorded)?;
+    // A whole field has no noise.
+    trace.encounter = trace.encounter.filter(|_| !heated);
     let tolerance = settings.newton_tolerance.unwrap_or(0.0);
     let (substeps, own) = (recorded_substeps(method, heated), settings.own(method));
-    let program =
+    let mut program =
         unrolled::lower(&trace, find.as_ref(), (mechanics, model), substeps, own, tolerance);
+    if let Some(encounter) = &mut program.encounter {
+        let derived = || model.field().map(|(field, _)| Cow::Owned(field));
+        let field = extension.map_or_else(derived, |field| Ok(Cow::Borrowed(field)));
+        let field = field.map_err(|reason| reason.to_string())?;
+        encounter.with_field(&field, model);
+    }
     Ok((program, trace))
 }
 

@@ -141,6 +141,10 @@ impl Symbols for Nodes {
         self.functions.kepler.as_ref().is_none_or(|kepler| kepler.commutes)
     }
 
+    fn may_meet(&self) -> bool {
+        self.functions.kepler.as_ref().is_some_and(|kepler| kepler.may_meet())
+    }
+
     fn mass_is_diagonal(&self) -> bool {
         self.functions.parameters.mass_is_diagonal()
     }
@@ -297,6 +301,14 @@ impl CompositeFunctions for Nodes {
     fn joined(space: &mut StepRecorder<Nodes>, y: &[Value]) -> Vec<Value> {
         let functions = space.functions();
         functions.kepler.as_ref().map_or_else(|| y.to_vec(), |kepler| kepler.joined(space, y))
+    }
+
+    fn nearness(space: &mut StepRecorder<Nodes>, y: &[Value]) -> Value {
+        let functions = space.functions();
+        match &functions.kepler {
+            Some(kepler) => kepler.nearness(space, y),
+            None => Nodes::value(space.symbols.constant(0.0)),
+        }
     }
 
     fn kick(space: &mut StepRecorder<Nodes>, t: Value, y: &[Value]) -> Vec<Value> {

@@ -7,6 +7,7 @@
 //! [`columns`](super::columns) for large ones.
 
 use super::draws::Draws;
+use super::encounter::Encounter;
 use super::fsal::{Finds, Fsal};
 use super::multipliers::Multipliers;
 use super::recorder::Calls;
@@ -84,6 +85,8 @@ pub struct LoweredProgram<L: Lowering> {
     pub sums: Range<usize>,
     /// Random numbers of the steps, and those of the trajectory.
     pub draws: Option<(Draws, Noise)>,
+    /// Encounters of bodies, in which steps are handed over.
+    pub encounter: Option<Encounter>,
     /// True if fixed-point iteration is tried.
     pub may_sweep: bool,
     /// Data for many steps in one go.
@@ -365,6 +368,7 @@ impl<L: Lowering> Parametric for LoweredProgram<L> {
     /// Set other parameters of the model in the kernels of single steps.
     fn rebind(&mut self, parameters: &[f64]) {
         self.fsal.rebind(parameters);
+        self.encounter.rebind(parameters);
         if let Some((draws, noise)) = &mut self.draws {
             *noise = draws.noise(parameters);
         }
@@ -550,12 +554,12 @@ impl<L: Lowering> LoweredProgram<L> {
     /// Make a step; its result is put into `x1`.
     pub fn step(
         &self,
-        StepFrom { t, h, x }: StepFrom,
+        whole: StepFrom,
         x1: &mut [f64],
         workspace: &mut Workspace,
         most: &mut [Taken],
     ) -> Result<(), NoStep> {
-        let mut made = 0.0f64;
+        let (StepFrom { t, h, x }, mut made) = (whole, 0.0f64);
         for (k, &gamma) in self.substeps.iter().enumerate() {
             let step =
                 StepFrom { t: made.mul_add(h, t), h: gamma * h, x: if k == 0 { x } else { &*x1 } };
@@ -563,11 +567,40 @@ impl<L: Lowering> LoweredProgram<L> {
             let (registers, work) = workspace.work.split_at_mut(self.registers);
             let (carried, scale) = workspace.memory.split_at_mut(self.carried_len());
             self.load(step, carried, registers);
-            self.substep(registers, scale, workspace.cost, work, most)?;
+            // What is near at its start is not tried: it may have no solution.
+            let near = match &self.encounter {
+                Some(encounter) if encounter.begins_within(carried) => true,
+                encounter => {
+                    self.substep(registers, scale, workspace.cost, work, most)?;
+                    encounter.as_ref().is_some_and(|encounter| encounter.takes(registers))
+                }
+            };
+            if near {
+                return self.hand_over(whole, x1, workspace);
+            }
             self.unload(registers, x1, carried);
             made += gamma;
         }
         Ok(())
+    }
+
+    /// Make a whole step by the method for the whole field, and find what the next one reuses.
+    fn hand_over(
+        &self,
+        whole: StepFrom,
+        x1: &mut [f64],
+        workspace: &mut Workspace,
+    ) -> Result<(), NoStep> {
+        let Some(encounter) = &self.encounter else { return Ok(()) };
+        encounter.step(whole, x1, workspace.cost)?;
+        if self.fsal.is_none() {
+            return Ok(());
+        }
+        if let Some(known_for) = workspace.memory.last_mut() {
+            *known_for = 0.0;
+        }
+        let StepFrom { t, h, .. } = whole;
+        self.find_fsal(StepFrom { t: t + h, h: self.substeps[0] * h, x: x1 }, workspace)
     }
 
     /// Make some steps from the start; `None` if one fails.

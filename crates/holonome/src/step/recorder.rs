@@ -83,8 +83,19 @@ pub struct Trace<S: Symbols> {
     pub sums: Range<usize>,
     /// Random numbers of the step, if it takes any.
     pub drawn: Option<Drawn>,
+    /// Nearness of bodies that may meet in the step.
+    pub encounter: Option<Encounter<S::Symbol>>,
     /// Evaluations that the step makes once.
     pub calls: Calls,
+}
+
+/// Nearness of bodies that may meet in a step.
+#[derive(Clone, Copy)]
+pub struct Encounter<T> {
+    /// Largest one at its start and at its end.
+    pub nearness: T,
+    /// That at its start.
+    pub start: T,
 }
 
 /// Places of a step's random numbers among the carried quantities.
@@ -275,6 +286,7 @@ pub struct StepRecorder<S: Symbols> {
     found: Option<Found<S::Symbol>>,
     monitored: Option<(usize, usize)>,
     noise: Option<NoiseInputs<S::Symbol>>,
+    encounter: Option<Encounter<S::Symbol>>,
     calls: Vec<Call<S::Symbol>>,
 }
 
@@ -307,6 +319,7 @@ pub fn record<S: CompositeFunctions>(
         recorder.carried.clear();
         recorder.multipliers = (Vec::new(), Vec::new());
         recorder.noise = None;
+        recorder.encounter = None;
     }
     let (calls, drawn) = (recorder.count(), recorder.drawn());
     let StepRecorder {
@@ -317,6 +330,7 @@ pub fn record<S: CompositeFunctions>(
         has_fsal,
         extends_state,
         monitored,
+        encounter,
         ..
     } = recorder;
     Trace {
@@ -333,6 +347,7 @@ pub fn record<S: CompositeFunctions>(
         monitored,
         sums: 0..0,
         drawn,
+        encounter,
         calls,
     }
 }
@@ -353,6 +368,7 @@ impl<S: Symbols> StepRecorder<S> {
             found: None,
             monitored: None,
             noise: None,
+            encounter: None,
             calls: Vec::new(),
         }
     }

@@ -101,6 +101,10 @@ pub trait Symbols: Sized {
     fn splits(&self) -> bool {
         false
     }
+    /// True if bodies may meet that a kick couples.
+    fn may_meet(&self) -> bool {
+        false
+    }
     /// True if the recoil of a centre commutes with kicks.
     fn recoil_commutes(&self) -> bool {
         true

@@ -153,6 +153,10 @@ impl ProgramTangents {
             program.load(step, carried, &mut registers);
             let inputs = registers[..known].to_vec();
             program.substep(&mut registers, scale, &mut Cost::default(), &mut work, &mut [])?;
+            if program.encounter.as_ref().is_some_and(|encounter| encounter.meets(&registers)) {
+                let reason = "the derivative is that of steps that are not handed over".into();
+                return Err(NoStep::HandedOver { after: 0.0, reason });
+            }
             program.scatter(&registers[program.result.clone()], x1);
             let mut at = 0;
             for range in &program.carried {

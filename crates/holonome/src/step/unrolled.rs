@@ -2,6 +2,7 @@
 //! with pivoting.
 
 use super::draws::Draws;
+use super::encounter::Encounter;
 use super::fsal::Fsal;
 use super::many::{LoopIngredients, Many, Piloted};
 use super::multipliers::Multipliers;
@@ -11,7 +12,7 @@ use super::program::{
     Action, LoweredEquations, LoweredProgram, Lowering, MonitoredProperty, PILOT_STEPS, Pilot,
     Solve, Stage, Start, SystemMonitor, Taken,
 };
-use super::recorder::{System, Trace};
+use super::recorder::{self, System, Trace};
 use super::symbols::Symbols;
 use crate::kernels::{Bound, Parametric, Quantities};
 use crate::policy::{FEWEST_SWEPT, LONGEST_LOOP};
@@ -220,13 +221,19 @@ pub fn lower(
             parameters,
         ))));
     }
+    let encounter = trace.encounter;
     let next = trace.next();
     let wanted: Vec<Node> = trace.result.iter().map(|&(node, _)| node).collect();
     let result = registers..registers + wanted.len();
     let (start, end) = &trace.multipliers;
     // Multipliers that are unknowns are among the registers already.
-    let others: Vec<Node> =
-        start.iter().copied().filter(|node| !cut.place.contains_key(node)).collect();
+    let nearness = encounter.map(|encounter| encounter.nearness);
+    let others: Vec<Node> = start
+        .iter()
+        .copied()
+        .chain(nearness)
+        .filter(|node| !cut.place.contains_key(node))
+        .collect();
     compute(
         &cut,
         &mut actions,
@@ -260,6 +267,10 @@ pub fn lower(
         sums: 0..0,
         draws: Draws::new(trace.drawn.clone(), model)
             .map(|draws| (draws.clone(), draws.noise(parameters))),
+        encounter: encounter.map(|recorder::Encounter { nearness, start }| {
+            let known = trace.carried.iter().position(|&(input, _)| input == start);
+            Encounter::new(cut.place[&nearness], known)
+        }),
         may_sweep: trace.symbols.degrees() > 0 || trace.x.len() >= FEWEST_SWEPT,
         repeated: None,
     }
@@ -505,6 +516,7 @@ impl<'a> Cut<'a> {
                     let next = trace.carried.iter().map(|(_, next)| next);
                     let result = trace.result.iter().map(|(node, _)| node);
                     roots.extend(result.chain(next).chain(&trace.multipliers.0));
+                    roots.extend(trace.encounter.map(|encounter| encounter.nearness));
                 }
             }
             // The residuals of the system before depend on its unknowns.

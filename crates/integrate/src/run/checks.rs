@@ -84,6 +84,7 @@ impl Engine<'_> {
             }
             NoStep::Degenerate { determinant } => Failure::Degenerate { t, determinant },
             NoStep::Indefinite { eigenvalue } => Failure::Indefinite { t, eigenvalue },
+            NoStep::HandedOver { after, reason } => Failure::HandedOver { t: t + after, reason },
         }
     }
 

@@ -36,7 +36,7 @@ pub(super) static GAUSS8: Scheme = Scheme {
     step: Step::Collocation(&EIGHTH),
 };
 
-pub(super) static GAUSS16: Scheme = Scheme {
+pub(crate) static GAUSS16: Scheme = Scheme {
     name: "gauss16",
     other_names: &[],
     needs: Needs::Canonical,

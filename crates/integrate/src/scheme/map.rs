@@ -96,6 +96,13 @@ pub enum NoStep {
         /// Upper bound of the eigenvalue.
         eigenvalue: f64,
     },
+    /// The method to which it is handed over fails.
+    HandedOver {
+        /// Time from the start of the step.
+        after: f64,
+        /// Reason, in words.
+        reason: String,
+    },
 }
 
 /// Allowance for errors of an attempt that its estimates do not contain.

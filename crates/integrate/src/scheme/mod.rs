@@ -12,7 +12,7 @@ pub mod collocation;
 pub mod composition;
 pub mod forces;
 pub mod gauss;
-mod gauss_collocation;
+pub(crate) mod gauss_collocation;
 pub mod langevin;
 mod newmark;
 mod nonholonomic;

@@ -171,7 +171,7 @@ pub fn steps(
 ) -> Vec<Value> {
     let Flows { step, corrector } = flows;
     let kicks = matches!((step.first(), step.last()), (Some(Kick(_)), Some(Kick(_))));
-    let (mut y, mut force) = start(space, (t, h), x, kicks, corrector);
+    let Start { mut y, mut force, nearness } = start(space, (t, h), x, kicks, corrector);
     let (half, end) = (space.scaled(0.5, h), space.sum(t, h));
     let keeps = space.splits() || !corrector.is_empty();
     if keeps {
@@ -181,7 +181,11 @@ pub fn steps(
     if keeps {
         y = pushed(space, end, half, &y, Side::After);
     }
-    let carried = known(keeps, if kicks { &last } else { &[] }, &y);
+    let near = met(space, &y);
+    if let (Some(start), Some(end)) = (nearness, near) {
+        space.hand_over(start, end);
+    }
+    let carried = known(keeps, if kicks { &last } else { &[] }, &y, near);
     if !carried.is_empty() {
         space.carry(&carried);
     }
@@ -246,35 +250,54 @@ fn recoiled(space: &mut dyn PhaseSpace, t: Value, part: f64, h: Value, y: &[Valu
     space.flow(Part::Recoil, t, tau, y)
 }
 
-/// State at the start of a step, in the coordinates in which H is split and after the corrector, and
-/// the force there if it is known from the step before. The state is not computed again from that of
-/// the model, so that the rounding of this does not add up.
+/// What a step begins with.
+struct Start {
+    /// State in the coordinates in which H is split, after the corrector.
+    y: Vec<Value>,
+    /// Force there, if it is known from the step before.
+    force: Option<Vec<Value>>,
+    /// Nearness of the bodies there, if they may meet.
+    nearness: Option<Value>,
+}
+
+/// Nearness of the bodies, if they may meet.
+fn met(space: &mut dyn PhaseSpace, y: &[Value]) -> Option<Value> {
+    space.may_meet().then(|| space.nearness(y))
+}
+
+/// Start of a step. The state is not computed again from that of the model, so that the rounding of
+/// this does not add up.
 fn start(
     space: &mut dyn PhaseSpace,
     (t, h): (Value, Value),
     x: &[Value],
     kicks: bool,
     corrector: &[Flow],
-) -> (Vec<Value>, Option<Vec<Value>>) {
+) -> Start {
     let keeps = space.splits() || !corrector.is_empty();
     let forces = if kicks { space.degrees() } else { 0 };
     let mut like = x[..forces].to_vec();
     like.extend(if keeps { x } else { &[] });
     if like.is_empty() {
-        return (x.to_vec(), None);
+        return Start { y: x.to_vec(), force: None, nearness: None };
     }
+    let known_len = like.len();
+    like.extend(if space.may_meet() { &x[..1] } else { &[] });
     let mut force = space.carried(&like, &mut |space| {
         let mut y = if space.splits() { space.split(x) } else { x.to_vec() };
         let end = space.sum(t, h);
         along(space, (t, h, end), &mut y, corrector, &mut None);
         let force = if kicks { space.kick(t, &y) } else { Vec::new() };
-        known(keeps, &force, &y)
+        let near = met(space, &y);
+        known(keeps, &force, &y, near)
     });
+    let nearness = force.split_off(known_len).pop();
     let y = force.split_off(forces);
-    (if keeps { y } else { x.to_vec() }, kicks.then_some(force))
+    Start { y: if keeps { y } else { x.to_vec() }, force: kicks.then_some(force), nearness }
 }
 
-/// What a step carries to the next one: the force, and the state if it `keeps` that.
-fn known(keeps: bool, force: &[Value], y: &[Value]) -> Vec<Value> {
-    [force, if keeps { y } else { &[] }].concat()
+/// What a step carries to the next one: the force, the state if it `keeps` that, and how near bodies
+/// are that may meet.
+fn known(keeps: bool, force: &[Value], y: &[Value], nearness: Option<Value>) -> Vec<Value> {
+    [force, if keeps { y } else { &[] }, nearness.as_slice()].concat()
 }

@@ -65,6 +65,7 @@ pub fn carry_forces(trace: &mut Trace<ColumnSymbols>) -> Option<Trace<ColumnSymb
         extends_state: false,
         monitored: None,
         sums: 0..0,
+        encounter: None,
         drawn: None,
         calls: Calls { gradient: 1, ..Calls::default() },
     };

@@ -559,6 +559,7 @@ fn lower_with(
             Fsal::new(find, any_length, monitored_energy)
         }),
         sums,
+        encounter: None,
         draws: Draws::new(drawn, model).map(|draws| (draws.clone(), draws.noise(&parameters))),
         may_sweep: true,
         repeated: None,

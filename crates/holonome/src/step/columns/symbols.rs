@@ -269,6 +269,10 @@ impl CompositeFunctions for ColumnSymbols {
         unreachable!("{NO_FLOWS}")
     }
 
+    fn nearness(space: &mut StepRecorder<Self>, _: &[Value]) -> Value {
+        Self::value(space.symbols.constant(0.0))
+    }
+
     fn joined(_: &mut StepRecorder<Self>, _: &[Value]) -> Vec<Value> {
         unreachable!("{NO_FLOWS}")
     }

@@ -14,6 +14,7 @@
 //! H has a recoil |Σ P_k|²/2m of each group beside.
 
 mod attractions;
+mod encounters;
 mod hierarchy;
 mod orbit;
 mod report;
@@ -23,6 +24,7 @@ use super::formula_space::FormulaSpace;
 use super::summands::summands;
 use crate::kernels::Formula;
 use attractions::{Attractions, Centre, Place};
+use encounters::{Encounter, encounters};
 use hierarchy::{Cluster, Group, Hierarchy, Pair};
 use holonome_integrate::method::KeplerCoordinates;
 use holonome_integrate::phase_space::{PhaseSpace, Value};
@@ -41,7 +43,7 @@ pub struct Kepler {
     others: Vec<usize>,
     /// For every pair the share of the second part in the mass of its group, 1/μ and κ; for every
     /// cluster that moves freely 1/M; 1/m of the other coordinates; the fixed centres; 1/m of the
-    /// centres of groups that recoil.
+    /// centres of groups that recoil; squares of radii of encounters.
     constants: Formula,
     /// Derivatives of V less the terms that are a motion of Kepler, less the forces beside H that do
     /// not act apart: the nodes, and their formula once a step asks for it.
@@ -51,6 +53,8 @@ pub struct Kepler {
     exact: Vec<bool>,
     /// True for clusters on which no force acts from outside.
     isolated: Vec<bool>,
+    /// Encounters of bodies that the coupling holds together.
+    encounters: Vec<Encounter>,
     /// True if the recoil and the kick commute.
     pub commutes: bool,
 }
@@ -67,6 +71,8 @@ struct Constants {
     centres: Vec<Vec<Value>>,
     /// 1/m of the centres of groups that recoil.
     recoils: Vec<Value>,
+    /// Squares of the radii of encounters over |Q|, one for every motion of each.
+    radii: Vec<Value>,
 }
 
 impl Kepler {
@@ -153,7 +159,8 @@ impl Kepler {
         }
         let others: Vec<usize> =
             (0..n).filter(|i| !found.bodies.iter().any(|body| body.contains(i))).collect();
-        let constants = constants(&mut g, &found, &hierarchy, &masses, &others);
+        let (encounters, radii) = encounters(&mut g, &found, &hierarchy);
+        let constants = [constants(&mut g, &found, &hierarchy, &masses, &others), radii].concat();
         Ok(Kepler {
             constants: Formula::unfused(&g, &constants),
             slopes: (g, coupling),
@@ -162,6 +169,7 @@ impl Kepler {
             others,
             exact,
             isolated,
+            encounters,
             commutes,
         })
     }
@@ -289,6 +297,50 @@ impl Kepler {
         force
     }
 
+    /// True if bodies may meet that the coupling holds together.
+    pub fn may_meet(&self) -> bool {
+        !self.encounters.is_empty()
+    }
+
+    /// Largest square of the radius of an encounter over the distance: at least 1 within one.
+    pub fn nearness(&self, space: &mut dyn FormulaSpace, y: &[Value]) -> Value {
+        let constants = self.constants(space, y);
+        let x = self.positions(space, &constants, y);
+        let place = |place: Place| match place {
+            Place::Centre(centre) => constants.centres[centre].clone(),
+            Place::Body(_) => self.leaf(place).components.iter().map(|&i| x[i]).collect(),
+        };
+        let plain = space as &mut dyn PhaseSpace;
+        let squares: Vec<Value> = (0..self.hierarchy.pairs.len())
+            .map(|k| {
+                let q: Vec<Value> = self.components(k).iter().map(|&i| y[i]).collect();
+                plain.dot(&q, &q)
+            })
+            .collect();
+        let mut radii = constants.radii.iter();
+        let mut ratios = Vec::with_capacity(self.encounters.len());
+        for Encounter { between, motions } in &self.encounters {
+            let [a, b] = between.map(place);
+            let way = plain.difference(&a, &b);
+            let distance = plain.dot(&way, &way);
+            let radii: Vec<Value> = motions
+                .iter()
+                .zip(radii.by_ref())
+                .map(|(&k, &radius)| plain.product(radius, squares[k]))
+                .collect();
+            let largest = plain.size(&radii);
+            ratios.push(plain.quotient(largest, distance));
+        }
+        plain.size(&ratios)
+    }
+
+    /// Cluster that is this place alone.
+    fn leaf(&self, place: Place) -> &Cluster {
+        let clusters = &self.hierarchy.clusters;
+        let leaf = clusters.iter().find(|known| known.places[..] == [place]);
+        leaf.expect("every place is a cluster")
+    }
+
     /// Components in which the place of the second part of a pair stands.
     fn components(&self, pair: usize) -> &[usize] {
         &self.hierarchy.clusters[self.hierarchy.pairs[pair].parts[1]].components
@@ -391,15 +443,10 @@ impl Kepler {
         let dimensions = self.hierarchy.clusters.iter().filter(|cluster| cluster.centre.is_some());
         let centres =
             dimensions.map(|cluster| values.by_ref().take(cluster.dimension).collect()).collect();
-        Constants {
-            share,
-            inverse_mass,
-            strength,
-            free,
-            others,
-            centres,
-            recoils: values.collect(),
-        }
+        let recoiling = self.hierarchy.groups.iter().filter(|group| self.hierarchy.recoils(group));
+        let recoils = values.by_ref().take(recoiling.count()).collect();
+        let radii = values.collect();
+        Constants { share, inverse_mass, strength, free, others, centres, recoils, radii }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Unrolling of a step: the formulas of a loop that makes it.
 
+use super::super::encounter::MET;
 use super::super::program::LOST;
 use super::{LaneRows, LoopIngredients, System, Taken, Trace};
 use crate::kernels::{Formula, Monitoring, Watching};
@@ -210,7 +211,8 @@ impl<'a> Unrolling<'a> {
         is_first: bool,
     ) {
         let trace = self.of.trace;
-        let mut solving = Solving::of(r, trace, &now.x, at, &now.carried);
+        let (mut solving, before) =
+            (Solving::of(r, trace, &now.x, at, &now.carried), now.residual);
         // The pivots of every substep are compared with those of the first one at the start.
         let references = now.references.clone();
         let mut references = references.iter();
@@ -237,6 +239,12 @@ impl<'a> Unrolling<'a> {
                     now.residual = remember(ratio, now.residual);
                 }
             }
+        }
+        if let (Some(encounter), Some(nearness)) = (trace.encounter, &mut now.nearness) {
+            *nearness = solving.at(&[encounter.nearness])[0].largest(*nearness);
+            // A step within an encounter is not the loop's, nor are those after it in a trial.
+            let far = nearness.less(r.constant(MET));
+            now.residual = Value::select(far, now.residual, before);
         }
         if is_first {
             now.starts = solving.at(&trace.multipliers.0);
@@ -279,6 +287,7 @@ struct Now<'r> {
     largest: Vec<Value<'r>>,
     sides: Vec<Value<'r>>,
     residual: Value<'r>,
+    nearness: Option<Value<'r>>,
     carried: Vec<Value<'r>>,
     starts: Vec<Value<'r>>,
     references: Vec<Value<'r>>,
@@ -293,17 +302,18 @@ impl<'r> Now<'r> {
                 .map(|rows| r.states(rows.clone()));
         let number = rows.number.map_or(r.constant(0.0), |number| r.state(number));
         let residual = r.state(rows.residual);
-        Now { x, largest, sides, residual, carried, starts, references, number }
+        let nearness = rows.nearness.map(|nearness| r.state(nearness));
+        Now { x, largest, sides, residual, nearness, carried, starts, references, number }
     }
 
     /// All rows at the end of a piece, and the number of the step.
     fn outputs(&self, r: &'r Recording, swept: &[Value<'r>]) -> Vec<Node> {
         let updates = if swept.is_empty() { vec![] } else { vec![r.constant(0.0); UPDATES] };
-        let Now { x, largest, sides, residual, carried, starts, references, number } = self;
-        let (residual, number) = (&[*residual], &[*number]);
-        let parts: [&[Value]; 10] =
-            [swept, &updates, x, largest, sides, residual, carried, starts, references, number];
-        nodes(&parts.concat())
+        let Now { x, largest, sides, residual, nearness, carried, starts, references, number } = self;
+        let (residual, nearness, number) = (&[*residual], nearness.as_slice(), &[*number]);
+        let first: [&[Value]; 7] = [swept, &updates, x, largest, sides, residual, nearness];
+        let last: [&[Value]; 4] = [carried, starts, references, number];
+        nodes(&[first.concat(), last.concat()].concat())
     }
 }
 

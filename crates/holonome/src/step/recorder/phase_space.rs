@@ -1,6 +1,6 @@
 //! Recorder as the phase space that a step is written over.
 
-use super::{Call, Calls, Frame, FsalMode, NoiseInputs, StepRecorder, Symbols, symbols, values};
+use super::{Call, Calls, Encounter, Frame, FsalMode, NoiseInputs, StepRecorder, Symbols, symbols, values};
 use holonome_integrate::phase_space::{
     Asked, Body, Equations, Finding, Function, Guess, Monitored, Parameter, Part, PhaseSpace,
     Residual, Value, Vector,
@@ -30,6 +30,8 @@ pub trait CompositeFunctions: Symbols {
     /// State in the coordinates in which H is split, if these are not the model's, and back.
     fn split(space: &mut StepRecorder<Self>, x: &[Value]) -> Vec<Value>;
     fn joined(space: &mut StepRecorder<Self>, y: &[Value]) -> Vec<Value>;
+    /// Nearness of bodies that may meet.
+    fn nearness(space: &mut StepRecorder<Self>, y: &[Value]) -> Value;
     /// Rates of the momenta in a kick.
     fn kick(space: &mut StepRecorder<Self>, t: Value, y: &[Value]) -> Vec<Value>;
     /// Rigid body of x, and the state of a body.
@@ -146,6 +148,19 @@ impl<S: CompositeFunctions> PhaseSpace for StepRecorder<S> {
 
     fn joined(&mut self, y: &[Value]) -> Vec<Value> {
         S::joined(self, y)
+    }
+
+    fn may_meet(&self) -> bool {
+        self.symbols.may_meet()
+    }
+
+    fn nearness(&mut self, y: &[Value]) -> Value {
+        S::nearness(self, y)
+    }
+
+    fn hand_over(&mut self, start: Value, end: Value) {
+        let largest = self.size(&[start, end]);
+        self.encounter = Some(Encounter { nearness: S::symbol(largest), start: S::symbol(start) });
     }
 
     fn flow(&mut self, part: Part, t: Value, tau: Value, y: &[Value]) -> Vec<Value> {
