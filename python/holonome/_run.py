@@ -188,6 +188,8 @@ class Cost:
     field, gradient, hessian, linear_solves, newton_iterations, rejected : int
         Evaluations of the whole field, of forces, of second derivatives; linear systems; iterations
         of Newton's method; rejected steps.
+    handed_over : int
+        Steps within close encounters that were handed over to another method.
     seconds : float
         Time in the loop over steps.
     """
@@ -199,6 +201,7 @@ class Cost:
     linear_solves: int
     newton_iterations: int
     rejected: int
+    handed_over: int
     seconds: float
 
 
@@ -375,7 +378,15 @@ class Arrays(Mapping[str, "Array"]):
     def cost(self) -> Cost:
         """Counts of evaluations, and time."""
         cost = self.summary.get("cost") or {}
-        counts = ("field", "gradient", "hessian", "linear_solves", "newton_iterations", "rejected")
+        counts = (
+            "field",
+            "gradient",
+            "hessian",
+            "linear_solves",
+            "newton_iterations",
+            "rejected",
+            "handed_over",
+        )
         return Cost(
             steps=self.summary.get("steps") or 0,
             **{name: cost.get(name) or 0 for name in counts},

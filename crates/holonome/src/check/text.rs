@@ -193,6 +193,9 @@ impl Report {
         }));
         lines.extend(self.poisson.as_ref().map(|poisson| poisson.line(self.dimension)));
         lines.extend(self.orbits.iter().map(OrbitRow::line));
+        if self.orbits.len() > 1 {
+            lines.extend(SPLITTINGS.map(str::to_string));
+        }
         lines.extend(self.dynamics());
         lines.extend(self.jacobian_lines());
         lines.extend(self.computation());
@@ -407,6 +410,12 @@ impl ClassRow {
         format!("    {}{count}: hidden{order}{with}", self.name)
     }
 }
+
+/// What splittings into motions of Kepler do.
+const SPLITTINGS: [&str; 2] = [
+    "  kepler-splitting takes these in Jacobi coordinates, democratic-kepler-splitting in democratic heliocentric ones",
+    "  where bodies come within four radii of Hill of each other, gauss16 makes the step",
+];
 
 impl OrbitRow {
     fn line(&self) -> String {

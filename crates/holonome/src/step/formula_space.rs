@@ -14,6 +14,9 @@ pub trait FormulaSpace: PhaseSpace {
     /// `below` where a < b, else `other`.
     fn if_less(&mut self, a: Value, b: Value, below: Value, other: Value) -> Value;
 
+    /// The larger of two values that are not negative.
+    fn larger(&mut self, a: Value, b: Value) -> Value;
+
     /// True if a value is the constant 0.
     fn is_zero(&self, value: Value) -> bool;
 }

@@ -55,14 +55,14 @@ pub struct LaneRows {
     sides: Range<usize>,
     /// Largest residual, in units of the allowed one.
     pub residual: usize,
-    /// Largest nearness of bodies that may meet.
-    pub nearness: Option<usize>,
     /// Numbers carried from step to step.
     pub carried: Range<usize>,
     /// Multipliers at the start of the last step.
     pub starts: Range<usize>,
     /// Pivots of monitored systems at the start of the run.
     pub references: Range<usize>,
+    /// Largest nearness of bodies that may meet.
+    pub nearness: Option<usize>,
     /// Number of the step, if the step depends on it.
     pub number: Option<usize>,
 }
@@ -78,9 +78,9 @@ impl LaneRows {
         let (x, largest) = (next(of.trace.x.len()), next(of.monitored_count()));
         let sides = next(of.field.watched.len());
         let residual = next(1).start;
-        let nearness = of.trace.encounter.map(|_| next(1).start);
         let (carried, starts) = (next(of.trace.carried.len()), next(of.trace.multipliers.0.len()));
         let references = next(references);
+        let nearness = of.trace.encounter.map(|_| next(1).start);
         let number = counts.then_some(end);
         LaneRows {
             unknowns,
@@ -89,17 +89,17 @@ impl LaneRows {
             largest,
             sides,
             residual,
-            nearness,
             carried,
             starts,
             references,
+            nearness,
             number,
         }
     }
 
     /// Number of rows.
     pub fn count(&self) -> usize {
-        self.references.end + usize::from(self.number.is_some())
+        self.references.end + [self.nearness, self.number].into_iter().flatten().count()
     }
 }
 
@@ -521,7 +521,10 @@ impl Many {
         let (states, work) = work.split_at_mut(self.states() * rows.count() * k);
         let state = &mut states[..rows.count() * k];
         state[of(&rows.x)].copy_from_slice(lanes.x);
-        state[rows.largest.start * k..rows.carried.start * k].fill(0.0);
+        state[rows.largest.start * k..(rows.residual + 1) * k].fill(0.0);
+        if let Some(nearness) = rows.nearness {
+            state[nearness * k..(nearness + 1) * k].fill(0.0);
+        }
         let sides = rows.sides.start * k..rows.sides.start * k + lanes.sides.len();
         state[sides.clone()].copy_from_slice(lanes.sides);
         state[of(&rows.carried)].copy_from_slice(lanes.carried);

@@ -372,6 +372,10 @@ impl FormulaSpace for StepRecorder<Nodes> {
         Value(graph.select(condition, below, other).0)
     }
 
+    fn larger(&mut self, a: Value, b: Value) -> Value {
+        Value(self.symbols.graph.largest(Node(a.0), Node(b.0)).0)
+    }
+
     fn is_zero(&self, value: Value) -> bool {
         self.symbols.graph.is_zero(Node(value.0))
     }

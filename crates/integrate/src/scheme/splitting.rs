@@ -181,18 +181,20 @@ pub fn steps(
     if keeps {
         y = pushed(space, end, half, &y, Side::After);
     }
-    let near = met(space, &y);
-    if let (Some(start), Some(end)) = (nearness, near) {
-        space.hand_over(start, end);
-    }
-    let carried = known(keeps, if kicks { &last } else { &[] }, &y, near);
-    if !carried.is_empty() {
-        space.carry(&carried);
-    }
+    let reached = y.clone();
     let inverse: Vec<Flow> = corrector.iter().rev().map(|flow| flow.inverse()).collect();
     let after = space.sum(end, h);
     along(space, (end, h, after), &mut y, &inverse, &mut None);
-    space.joined(&y)
+    let x1 = space.joined(&y);
+    let near = met(space, &reached);
+    if let (Some(start), Some(end)) = (nearness, near) {
+        space.hand_over(start, end);
+    }
+    let carried = known(keeps, if kicks { &last } else { &[] }, &reached, near);
+    if !carried.is_empty() {
+        space.carry(&carried);
+    }
+    x1
 }
 
 /// Parts of a kick between which a recoil that does not commute with it acts, w = 1/(2 − 2^(1/3)): the

@@ -79,9 +79,10 @@ fn is_motion(hierarchy: &Hierarchy, centre: Place, body: Place) -> bool {
     };
     hierarchy.groups.iter().any(|group| {
         is(&hierarchy.clusters[group.centre], centre)
-            && group.pairs.iter().any(|&k| {
-                is(&hierarchy.clusters[hierarchy.pairs[k].parts[1]], body)
-            })
+            && group
+                .pairs
+                .iter()
+                .any(|&k| is(&hierarchy.clusters[hierarchy.pairs[k].parts[1]], body))
     })
 }
 

@@ -310,17 +310,17 @@ impl Kepler {
             Place::Centre(centre) => constants.centres[centre].clone(),
             Place::Body(_) => self.leaf(place).components.iter().map(|&i| x[i]).collect(),
         };
-        let plain = space as &mut dyn PhaseSpace;
         let squares: Vec<Value> = (0..self.hierarchy.pairs.len())
             .map(|k| {
                 let q: Vec<Value> = self.components(k).iter().map(|&i| y[i]).collect();
-                plain.dot(&q, &q)
+                (space as &mut dyn PhaseSpace).dot(&q, &q)
             })
             .collect();
         let mut radii = constants.radii.iter();
         let mut ratios = Vec::with_capacity(self.encounters.len());
         for Encounter { between, motions } in &self.encounters {
             let [a, b] = between.map(place);
+            let plain = space as &mut dyn PhaseSpace;
             let way = plain.difference(&a, &b);
             let distance = plain.dot(&way, &way);
             let radii: Vec<Value> = motions
@@ -328,10 +328,10 @@ impl Kepler {
                 .zip(radii.by_ref())
                 .map(|(&k, &radius)| plain.product(radius, squares[k]))
                 .collect();
-            let largest = plain.size(&radii);
-            ratios.push(plain.quotient(largest, distance));
+            let radius = largest(space, radii);
+            ratios.push(space.quotient(radius, distance));
         }
-        plain.size(&ratios)
+        largest(space, ratios)
     }
 
     /// Cluster that is this place alone.
@@ -448,6 +448,18 @@ impl Kepler {
         let radii = values.collect();
         Constants { share, inverse_mass, strength, free, others, centres, recoils, radii }
     }
+}
+
+/// Largest of values that are not negative, by halves: no value waits for all others.
+fn largest(space: &mut dyn FormulaSpace, mut values: Vec<Value>) -> Value {
+    while values.len() > 1 {
+        let half = values.len().div_ceil(2);
+        let rest = values.split_off(half);
+        for (value, other) in values.iter_mut().zip(rest) {
+            *value = space.larger(*value, other);
+        }
+    }
+    values.pop().unwrap_or_else(|| space.constant(0.0))
 }
 
 /// True if the motion of Kepler of a pair is the only term between its parts, with the same formula:

@@ -211,8 +211,7 @@ impl<'a> Unrolling<'a> {
         is_first: bool,
     ) {
         let trace = self.of.trace;
-        let (mut solving, before) =
-            (Solving::of(r, trace, &now.x, at, &now.carried), now.residual);
+        let (mut solving, before) = (Solving::of(r, trace, &now.x, at, &now.carried), now.residual);
         // The pivots of every substep are compared with those of the first one at the start.
         let references = now.references.clone();
         let mut references = references.iter();
@@ -240,12 +239,6 @@ impl<'a> Unrolling<'a> {
                 }
             }
         }
-        if let (Some(encounter), Some(nearness)) = (trace.encounter, &mut now.nearness) {
-            *nearness = solving.at(&[encounter.nearness])[0].largest(*nearness);
-            // A step within an encounter is not the loop's, nor are those after it in a trial.
-            let far = nearness.less(r.constant(MET));
-            now.residual = Value::select(far, now.residual, before);
-        }
         if is_first {
             now.starts = solving.at(&trace.multipliers.0);
         }
@@ -254,6 +247,12 @@ impl<'a> Unrolling<'a> {
             now.x = solving.at(&result);
         }
         now.carried = solving.at(&trace.next());
+        if let (Some(encounter), Some(nearness)) = (trace.encounter, &mut now.nearness) {
+            *nearness = solving.at(&[encounter.nearness])[0].largest(*nearness);
+            // A step within an encounter is not the loop's, nor are those after it in a trial.
+            let far = nearness.less(r.constant(MET));
+            now.residual = Value::select(far, now.residual, before);
+        }
     }
 
     /// End a piece, and make the sweeps of a system the next one. Return the sizes of the last
@@ -309,10 +308,11 @@ impl<'r> Now<'r> {
     /// All rows at the end of a piece, and the number of the step.
     fn outputs(&self, r: &'r Recording, swept: &[Value<'r>]) -> Vec<Node> {
         let updates = if swept.is_empty() { vec![] } else { vec![r.constant(0.0); UPDATES] };
-        let Now { x, largest, sides, residual, nearness, carried, starts, references, number } = self;
+        let Now { x, largest, sides, residual, nearness, carried, starts, references, number } =
+            self;
         let (residual, nearness, number) = (&[*residual], nearness.as_slice(), &[*number]);
-        let first: [&[Value]; 7] = [swept, &updates, x, largest, sides, residual, nearness];
-        let last: [&[Value]; 4] = [carried, starts, references, number];
+        let first: [&[Value]; 6] = [swept, &updates, x, largest, sides, residual];
+        let last: [&[Value]; 5] = [carried, starts, references, nearness, number];
         nodes(&[first.concat(), last.concat()].concat())
     }
 }

@@ -1,6 +1,8 @@
 //! Recorder as the phase space that a step is written over.
 
-use super::{Call, Calls, Encounter, Frame, FsalMode, NoiseInputs, StepRecorder, Symbols, symbols, values};
+use super::{
+    Call, Calls, Encounter, Frame, FsalMode, NoiseInputs, StepRecorder, Symbols, symbols, values,
+};
 use holonome_integrate::phase_space::{
     Asked, Body, Equations, Finding, Function, Guess, Monitored, Parameter, Part, PhaseSpace,
     Residual, Value, Vector,
