@@ -355,8 +355,8 @@ fn a_second_fixed_centre_is_met() {
 #[test]
 fn a_collision_is_named() {
     let text = "coordinate s : R^2 = (0, 0)\nmomentum ps of s = (0, 0)\n\
-        coordinate a : R^2 = (1, 0)\nmomentum pa of a = 1e-3*(0, 1)\n\
-        coordinate b : R^2 = (1.001, 0)\nmomentum pb of b = 1e-3*(0, 1.001)\n\
+        coordinate a : R^2 = (1, -0.05)\nmomentum pa of a = 1e-3*(0, 1)\n\
+        coordinate b : R^2 = (1, 0.05)\nmomentum pb of b = 1e-3*(0, -1)\n\
         hamiltonian dot(ps, ps)/2 + dot(pa, pa)/(2*1e-3) + dot(pb, pb)/(2*1e-3) - 1e-3/norm(a - s) - \
         1e-3/norm(b - s) - 1e-6/norm(a - b)";
     let options = RunOptions {

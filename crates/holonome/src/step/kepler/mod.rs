@@ -440,7 +440,9 @@ impl Kepler {
         }
         let free = values.by_ref().take(self.hierarchy.free.len()).collect();
         let others = values.by_ref().take(self.others.len()).collect();
-        let dimensions = self.hierarchy.clusters.iter().filter(|cluster| cluster.centre.is_some());
+        // A cluster about a fixed centre is no other centre.
+        let leaves = &self.hierarchy.clusters[..self.hierarchy.leaves()];
+        let dimensions = leaves.iter().filter(|cluster| cluster.centre.is_some());
         let centres =
             dimensions.map(|cluster| values.by_ref().take(cluster.dimension).collect()).collect();
         let recoiling = self.hierarchy.groups.iter().filter(|group| self.hierarchy.recoils(group));
