@@ -317,10 +317,10 @@ fn trial_line(trial: &MethodTrial) -> String {
     let others = trial.times.iter().filter(|(_, times)| **times != Some(1.0));
     let others = others.map(|(method, times)| {
         let times = times.map_or("several".to_string(), |times| format!("{times:.1}"));
-        format!("{method} takes {times}")
+        format!("{method} {times} times")
     });
     let others = others.collect::<Vec<_>>().join(", ");
-    format!("  by trial the fastest, {others} times as long; --method overrules\n")
+    format!("  the fastest by trial; estimates for others: {others} as long (--method overrules)\n")
 }
 
 /// Table of the events, a line for each name; nothing without events.

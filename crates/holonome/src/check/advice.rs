@@ -187,7 +187,7 @@ fn advice_on_methods(
                 step = option("step").with(format_args!("{step:.0e}"))
             ),
             format!(
-                "        the coupling of the motions of Kepler is {coupling:.0e} of them; where bodies may come close to each other {name}"
+                "        the coupling of the motions of Kepler is {coupling:.0e} of them; where bodies come close to each other in a step, gauss16 makes it"
             ),
         ],
         Some(symplectic) => vec![
