@@ -119,7 +119,7 @@ fn cycles_later(tried: &[Tried], best: usize, mut state: StepState) -> Option<Ve
     let plan = tried[best].simulation.run_plan();
     let begin = plan.t0 + LATER * plan.span();
     if state.elapsed < LATER * plan.span().abs()
-        && !follow(&tried[best].simulation, &mut state, begin, u64::MAX)
+        && !follow(&tried[best].simulation, &mut state, begin, plan.step_limit)
     {
         return None;
     }
