@@ -182,6 +182,16 @@ fn a_long_run_chooses_its_method_by_trial() {
     assert_eq!((&on["method"], &on["trial"]), (&run["method"], &run["trial"]));
 }
 
+/// The way to the later part of a trial is no longer than a run may be: this one would never get
+/// there.
+#[test]
+fn a_trial_ends_at_the_limit_of_steps() {
+    let folder = Folder::new();
+    folder.write("free.holo", PENDULUM);
+    let ended = folder.run("run free.holo --samples 2 --until 1e13 --max-steps 20000 --out ended");
+    assert!(ended.code == Some(1) && ended.stderr.contains("after 20000 steps"), "{ended:?}");
+}
+
 /// What is short, or chosen, is not tried; what a method cannot run is left out.
 #[test]
 fn a_trial_is_for_what_nobody_chose() {
