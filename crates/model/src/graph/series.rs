@@ -3,10 +3,10 @@
 //! Mathematics 14 (2005) 99).
 //!
 //! A coefficient of order k > 0 is linear in its arguments' coefficients of the same order, with
-//! factors known from order 0; the rest of it is known earlier. So the rest is added up first, the
-//! lowest orders in front, then the terms of order k in the order in which they become known. A
-//! common scale goes into the factors, and a coefficient that only one sum reads is part of that
-//! sum.
+//! factors known from order 0; the rest of it is known earlier, that of order k − 1 last. So the rest
+//! is added up first, the lowest orders in front, then the terms of order k − 1 and k in the order
+//! in which they become known. A common scale goes into the factors, and a coefficient that only one
+//! sum reads is part of that sum, if it is no product of two series.
 
 mod recurrence;
 
@@ -14,7 +14,7 @@ pub use recurrence::{Product, Recurrence};
 
 use super::op::{Binary, Unary};
 use super::{Expression, Graph, Input, Node};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The formulas of a field, ready for expansion.
 #[derive(Clone, Debug)]
@@ -25,6 +25,8 @@ pub struct Series {
     plan: Vec<Node>,
     /// Facts of the nodes that move: they depend on the state or the time.
     moving: FxHashMap<Node, Moving>,
+    /// Number of operations from the state's coefficients of an order to those of the next.
+    period: i32,
 }
 
 /// Facts of a node that moves.
@@ -32,40 +34,78 @@ pub struct Series {
 struct Moving {
     /// For a function: its arguments that move, and its partial derivatives with respect to them.
     slopes: Vec<(Node, Node)>,
-    /// True if nothing reads its coefficients but one sum, of which it becomes a part.
+    /// True if nothing reads its coefficients but one sum, of which it becomes a part; it is no
+    /// product of two series.
     inlined: bool,
-    /// Number of operations, from the state's coefficients of an order on, after which its own is
-    /// known.
-    ready: u32,
+    /// Number of operations after which its coefficient of an order is known, from when the last of
+    /// the state's is.
+    ready: i32,
 }
 
-/// Coefficient as a sum.
-struct Sum {
-    /// Terms of lower orders.
-    known: Node,
-    /// Terms of the same order: factors, coefficients and when these are [ready](Moving::ready).
-    late: Vec<(Node, Node, u32)>,
+/// Coefficient as a sum of factors times numbers, with the times at which the latter are
+/// [ready](Moving::ready).
+struct Sum(Vec<(Node, Node, i32)>);
+
+/// Part of a sum of products of lower coefficients: a factor times a number.
+struct Lower {
+    factor: Node,
+    number: Node,
+    /// Nodes whose coefficients of an order this far below are the last in it.
+    of: [Node; 2],
+    below: i32,
+    /// Operations from these to the number.
+    operations: i32,
 }
+
+/// Rounds in which the times are found when coefficients are known; those of the state follow from
+/// them.
+const ROUNDS: usize = 8;
+
+/// Operations for which the rest of a sum waits when it is scaled, and then added to.
+const SCALED: i32 = 2;
 
 impl Sum {
-    fn plus(mut self, g: &mut Graph, other: Sum) -> Sum {
-        self.known = g.add(self.known, other.known);
-        self.late.extend(other.late);
+    fn plus(mut self, other: Sum) -> Sum {
+        self.0.extend(other.0);
         self
     }
 
     fn times(mut self, g: &mut Graph, scale: Node) -> Sum {
-        self.known = if g.is_zero(self.known) { self.known } else { g.mul(self.known, scale) };
-        self.late.iter_mut().for_each(|(factor, ..)| *factor = g.mul(*factor, scale));
+        self.0.iter_mut().for_each(|(factor, ..)| *factor = g.mul(*factor, scale));
         self
     }
 
-    /// Add the terms in the order in which they become known.
-    fn evaluate(mut self, g: &mut Graph) -> Node {
-        self.late.sort_by_key(|&(.., ready)| ready);
-        self.late
-            .into_iter()
-            .fold(self.known, |sum, (factor, coefficient, _)| linear(g, factor, coefficient, sum))
+    /// The sum, and when it is known: of the terms in the order in which they become known, or of the
+    /// first of them and of the others side by side, if that is sooner.
+    fn evaluate(self, g: &mut Graph) -> (Node, i32) {
+        let Sum(mut terms) = self;
+        terms.retain(|&(factor, number, _)| !g.is_zero(factor) && !g.is_zero(number));
+        terms.sort_by_key(|&(.., ready)| ready);
+        let after = |terms: &[(Node, Node, i32)]| {
+            let ready = terms.iter().map(|&(.., ready)| ready);
+            ready.reduce(|after, ready| ready.max(after + 1)).map_or(i32::MIN / 2, |last| last + 1)
+        };
+        let apart = |at: usize| after(&terms[..at]).max(after(&terms[at..])) + 1;
+        let split = (1..terms.len()).min_by_key(|&at| apart(at));
+        let mut chain = |terms: &[(Node, Node, i32)]| {
+            let zero = g.zero();
+            terms.iter().fold(zero, |sum, &(factor, number, _)| linear(g, factor, number, sum))
+        };
+        match split.filter(|&at| apart(at) < after(&terms)) {
+            Some(at) => {
+                let [first, last] = [&terms[..at], &terms[at..]].map(&mut chain);
+                (g.add(first, last), apart(at))
+            }
+            None => (chain(&terms), after(&terms)),
+        }
+    }
+
+    /// The sum times a scale of its own, which goes into the factors of the last terms.
+    fn evaluate_scaled(self, g: &mut Graph, scale: Node) -> (Node, i32) {
+        let end = self.0.iter().map(|&(.., ready)| ready).max().unwrap_or_default();
+        let (last, first) = self.0.into_iter().partition(|&(.., ready)| ready > end - SCALED);
+        let (first, ready) = Sum(first).evaluate(g);
+        Sum(vec![(scale, first, ready)]).plus(Sum(last).times(g, scale)).evaluate(g)
     }
 }
 
@@ -84,13 +124,13 @@ trait Coefficients {
     fn same(&self, node: Node) -> Node;
 
     /// Σ a_j b_{k−j} over 0 < j < k.
-    fn product(&mut self, g: &mut Graph, a: Node, b: Node) -> Node;
+    fn product(&mut self, g: &mut Graph, a: Node, b: Node) -> Vec<Lower>;
 
     /// Σ a_j a_{k−j} over 0 < j < k.
-    fn square(&mut self, g: &mut Graph, a: Node) -> Node;
+    fn square(&mut self, g: &mut Graph, a: Node) -> Vec<Lower>;
 
     /// Σ j a_j b_{k−j} / k over 0 < j < k.
-    fn weighted(&mut self, g: &mut Graph, a: Node, b: Node) -> Node;
+    fn weighted(&mut self, g: &mut Graph, a: Node, b: Node) -> Lower;
 }
 
 /// Coefficients of all orders below `k`, one formula for each.
@@ -113,24 +153,42 @@ impl Coefficients for Straight<'_> {
         self.known[&node][self.k]
     }
 
-    fn product(&mut self, g: &mut Graph, a: Node, b: Node) -> Node {
-        product_within(g, &self.known[&a], &self.known[&b], self.k)
+    fn product(&mut self, g: &mut Graph, a: Node, b: Node) -> Vec<Lower> {
+        let (of_a, of_b, k) = (&self.known[&a], &self.known[&b], self.k);
+        let (number, of) = (product_within(g, of_a, of_b, k, 2), [a, b]);
+        let mut lower = vec![Lower { factor: g.one(), number, of, below: 2, operations: 1 }];
+        let last =
+            |factor, number, of| Lower { factor, number, of: [of, of], below: 1, operations: 0 };
+        if k > 1 {
+            lower.push(last(of_a[1], of_b[k - 1], b));
+        }
+        if k > 2 {
+            lower.push(last(of_b[1], of_a[k - 1], a));
+        }
+        lower
     }
 
-    fn square(&mut self, g: &mut Graph, a: Node) -> Node {
-        square_within(g, &self.known[&a], self.k)
+    fn square(&mut self, g: &mut Graph, a: Node) -> Vec<Lower> {
+        let (of_a, k, of) = (&self.known[&a], self.k, [a, a]);
+        let number = square_within(g, of_a, k);
+        let mut lower = vec![Lower { factor: g.one(), number, of, below: 2, operations: 2 }];
+        if k > 1 {
+            let factor = if k == 2 { of_a[1] } else { g.add(of_a[1], of_a[1]) };
+            lower.push(Lower { factor, number: of_a[k - 1], of, below: 1, operations: 0 });
+        }
+        lower
     }
 
-    fn weighted(&mut self, g: &mut Graph, a: Node, b: Node) -> Node {
-        let (a, part) = (&self.known[&a], g.constant(1.0 / self.k as f64));
+    fn weighted(&mut self, g: &mut Graph, a: Node, b: Node) -> Lower {
+        let (of_a, factor) = (&self.known[&a], g.constant(1.0 / self.k as f64));
         let weighted: Vec<Node> = (0..self.k)
             .map(|j| {
                 let weight = g.constant(j as f64);
-                g.mul(weight, a[j])
+                g.mul(weight, of_a[j])
             })
             .collect();
-        let sum = product_within(g, &weighted, &self.known[&b], self.k);
-        if g.is_zero(sum) { sum } else { g.mul(sum, part) }
+        let number = product_within(g, &weighted, &self.known[&b], self.k, 1);
+        Lower { factor, number, of: [a, b], below: 1, operations: 1 }
     }
 }
 
@@ -141,7 +199,7 @@ impl Series {
     /// The name of an operation that is defined piecewise by a moving argument: its coefficients
     /// contain nothing about the other pieces.
     pub fn new(graph: &Graph, field: &[Node]) -> Result<Series, &'static str> {
-        let (mut graph, field) = (graph.clone(), field.to_vec());
+        let (mut graph, field) = with_outer_quotients(graph, field);
         let mut moving: FxHashMap<Node, Moving> = FxHashMap::default();
         let mut roots = field.clone();
         // Slopes are functions themselves, and have slopes.
@@ -161,7 +219,7 @@ impl Series {
                 }
             }
             if roots.len() == before {
-                let mut series = Series { graph, field, plan, moving };
+                let mut series = Series { graph, field, plan, moving, period: 0 };
                 series.find_inlined();
                 series.find_ready();
                 return Ok(series);
@@ -198,6 +256,7 @@ impl Series {
             *uses.entry(component).or_default() += 1;
             *linear.entry(component).or_default() += 1;
         }
+        let moves: FxHashSet<Node> = self.moving.keys().copied().collect();
         for (node, moving) in &mut self.moving {
             let is_operation = self.graph.expression(*node).arguments().next().is_some();
             // Functions read their own coefficients.
@@ -209,28 +268,49 @@ impl Series {
                         | Expression::Select(..)
                 );
             let once = uses.get(node) == Some(&1) && linear.get(node) == Some(&1);
-            moving.inlined = once && is_operation && !reads_itself;
+            // The products of a sum, as q.q, are alike if each is by itself.
+            let multiplies = match self.graph.expression(*node) {
+                Expression::Binary(Binary::Mul, a, b) => moves.contains(&a) && moves.contains(&b),
+                _ => false,
+            };
+            moving.inlined = once && is_operation && !reads_itself && !multiplies;
         }
     }
 
+    /// Find when coefficients are known. Components whose rate is known early, such as positions, are
+    /// known before others in the next order.
     fn find_ready(&mut self) {
-        // With placeholders for the coefficients of order 1, because only the number of terms
-        // matters.
+        // With placeholders for the coefficients, because only the number of terms matters: those of
+        // order 3 have all kinds.
+        let k = 3;
         let mut g = Graph::new();
-        let stand_ins = self
-            .plan
-            .iter()
-            .enumerate()
-            .map(|(k, &node)| (node, vec![g.parameter(2 * k), g.parameter(2 * k + 1)]));
+        let stand_ins = self.plan.iter().enumerate().map(|(at, &node)| {
+            (node, (0..=k).map(|order| g.parameter(at * (k + 1) + order)).collect())
+        });
         let known: Known = stand_ins.collect();
-        for node in self.plan.clone() {
-            let is_operation = self.graph.expression(node).arguments().next().is_some();
-            if self.moving.get(&node).is_some_and(|moving| is_operation && !moving.inlined) {
-                let mut late = self.sum(&mut g, node, &mut Straight { known: &known, k: 1 }).late;
-                late.sort_by_key(|&(.., ready)| ready);
-                let ready = late.iter().fold(0, |after, &(.., ready)| ready.max(after) + 1);
+        let scale = g.parameter(self.plan.len() * (k + 1));
+        let mut of_state = vec![0; self.field.len()];
+        for _ in 0..ROUNDS {
+            for node in self.plan.clone() {
+                let ready = match self.graph.expression(node) {
+                    Expression::Input(Input::State(i)) => of_state[i as usize],
+                    _ if self.moving.get(&node).is_none_or(|moving| moving.inlined) => continue,
+                    Expression::Input(_) => i32::MIN / 2,
+                    _ => {
+                        self.sum(&mut g, node, &mut Straight { known: &known, k })
+                            .evaluate(&mut g)
+                            .1
+                    }
+                };
                 self.moving.entry(node).or_default().ready = ready;
             }
+            let part = |&component| {
+                let known = &mut Straight { known: &known, k };
+                self.part(&mut g, component, known).evaluate_scaled(&mut g, scale).1
+            };
+            of_state = self.field.iter().map(part).collect();
+            self.period = of_state.iter().copied().max().unwrap_or_default();
+            of_state.iter_mut().for_each(|ready| *ready -= self.period);
         }
     }
 
@@ -272,7 +352,7 @@ impl Series {
                     _ => match self.moving.get(&node) {
                         Some(moving) if moving.inlined => continue,
                         Some(_) => {
-                            self.sum(g, node, &mut Straight { known: &known, k }).evaluate(g)
+                            self.sum(g, node, &mut Straight { known: &known, k }).evaluate(g).0
                         }
                         None => g.zero(),
                     },
@@ -285,7 +365,7 @@ impl Series {
                 0 => g.mul(part, known[&component][0]),
                 _ => {
                     let known = &mut Straight { known: &known, k };
-                    self.part(g, component, known).times(g, part).evaluate(g)
+                    self.part(g, component, known).evaluate_scaled(g, part).0
                 }
             });
             let next = next.collect();
@@ -297,11 +377,9 @@ impl Series {
     /// Contribution of a coefficient of order k > 0 to a sum.
     fn part(&self, g: &mut Graph, node: Node, known: &mut dyn Coefficients) -> Sum {
         match self.moving.get(&node) {
-            None => Sum { known: g.zero(), late: Vec::new() },
+            None => Sum(Vec::new()),
             Some(moving) if moving.inlined => self.sum(g, node, known),
-            Some(moving) => {
-                Sum { known: g.zero(), late: vec![(g.one(), known.same(node), moving.ready)] }
-            }
+            Some(moving) => Sum(vec![(g.one(), known.same(node), moving.ready)]),
         }
     }
 
@@ -310,72 +388,120 @@ impl Series {
         self.part(g, node, known).times(g, factor)
     }
 
+    /// Sum of products of lower coefficients.
+    fn lower(&self, lower: impl IntoIterator<Item = Lower>) -> Sum {
+        let term = |Lower { factor, number, of, below, operations }: Lower| {
+            let last = of.into_iter().filter_map(|node| self.moving.get(&node));
+            let last = last.map(|moving| moving.ready).max().unwrap_or_default();
+            (factor, number, last - below * self.period + operations)
+        };
+        Sum(lower.into_iter().map(term).collect())
+    }
+
     /// A coefficient of order k > 0 as a sum.
     fn sum(&self, g: &mut Graph, node: Node, known: &mut dyn Coefficients) -> Sum {
         let moves = |node: Node| self.moving.contains_key(&node);
-        let lower = |known: Node| Sum { known, late: Vec::new() };
         let minus = g.constant(-1.0);
         match self.graph.expression(node) {
             Expression::Unary(Unary::Neg, a) => self.late(g, minus, a, known),
             Expression::Binary(op @ (Binary::Add | Binary::Sub), a, b) => {
                 let sign = if op == Binary::Add { g.one() } else { minus };
-                let (a, b) = (self.part(g, a, known), self.late(g, sign, b, known));
-                a.plus(g, b)
+                self.part(g, a, known).plus(self.late(g, sign, b, known))
             }
             Expression::Binary(Binary::Mul, a, b) if a == b => {
                 let first = known.first(g, a);
                 let twice = g.add(first, first);
-                let inner = lower(known.square(g, a));
-                let late = self.late(g, twice, a, known);
-                inner.plus(g, late)
+                let inner = self.lower(known.square(g, a));
+                inner.plus(self.late(g, twice, a, known))
             }
             Expression::Binary(Binary::Mul, a, b) => {
                 let inner = match self.linear_arguments(node)[..] {
-                    [_] => g.zero(),
+                    [_] => Vec::new(),
                     _ => known.product(g, a, b),
                 };
                 let [of_a, of_b] = [a, b].map(|argument| known.first(g, argument));
                 let (by_a, by_b) = (self.late(g, of_b, a, known), self.late(g, of_a, b, known));
-                lower(inner).plus(g, by_a).plus(g, by_b)
+                self.lower(inner).plus(by_a).plus(by_b)
             }
             Expression::Binary(Binary::Div, a, b) => {
                 // y b = a
                 let inverse = known.over_first(g, 1.0, b);
-                let inner = if moves(b) { known.product(g, node, b) } else { g.zero() };
+                let inner = if moves(b) { known.product(g, node, b) } else { Vec::new() };
                 let own = known.first(g, node);
-                let by_b = self.late(g, own, b, known);
-                let (product, a) =
-                    (lower(inner).plus(g, by_b).times(g, minus), self.late(g, inverse, a, known));
-                product.times(g, inverse).plus(g, a)
+                let product = self.lower(inner).plus(self.late(g, own, b, known));
+                let a = self.late(g, inverse, a, known);
+                product.times(g, minus).times(g, inverse).plus(a)
             }
             Expression::Unary(Unary::Sqrt, a) => {
                 // y² = a
                 let per_y = known.over_first(g, 0.5, node);
-                let inner = lower(known.square(g, node)).times(g, minus);
-                let a = self.part(g, a, known);
-                inner.plus(g, a).times(g, per_y)
+                let inner = self.lower(known.square(g, node)).times(g, minus);
+                inner.plus(self.part(g, a, known)).times(g, per_y)
             }
             // The condition does not move.
             Expression::Select(c, a, b) => {
                 let [a, b] =
                     [a, b].map(|side| if moves(side) { known.same(side) } else { g.zero() });
                 let condition = known.first(g, c);
-                let chosen = g.select(condition, a, b);
-                Sum { known: g.zero(), late: vec![(g.one(), chosen, 0)] }
+                Sum(vec![(g.one(), g.select(condition, a, b), 0)])
             }
             // ẏ = Σ slope · argument′, so k y_k = Σ j a_j s_{k−j}.
             _ => {
                 let slopes = self.moving.get(&node).map_or(&[][..], |moving| &moving.slopes);
-                let zero = lower(g.zero());
-                slopes.iter().fold(zero, |sum, &(argument, slope)| {
-                    let inner = lower(known.weighted(g, argument, slope));
+                slopes.iter().fold(Sum(Vec::new()), |sum, &(argument, slope)| {
+                    let inner = self.lower([known.weighted(g, argument, slope)]);
                     let factor = known.first(g, slope);
-                    let late = self.late(g, factor, argument, known);
-                    sum.plus(g, inner).plus(g, late)
+                    sum.plus(inner).plus(self.late(g, factor, argument, known))
                 })
             }
         }
     }
+}
+
+/// The formulas with a (c / b) as (c a) / b where c is known from order 0, and where nothing else
+/// reads the quotient: one product of two series instead of two.
+fn with_outer_quotients(graph: &Graph, field: &[Node]) -> (Graph, Vec<Node>) {
+    let plan = graph.reachable(field);
+    let mut uses: FxHashMap<Node, u32> = FxHashMap::default();
+    let read = plan.iter().flat_map(|&node| graph.expression(node).arguments());
+    read.chain(field.iter().copied()).for_each(|node| *uses.entry(node).or_default() += 1);
+    let (mut out, mut moving) = (Graph::new(), FxHashMap::default());
+    let mut copies: FxHashMap<Node, Node> = FxHashMap::default();
+    for node in plan {
+        let expression = graph.expression(node);
+        let moves = match expression {
+            Expression::Input(input) => !matches!(input, Input::Parameter(_)),
+            other => other.arguments().any(|argument| moving[&argument]),
+        };
+        moving.insert(node, moves);
+        // The numerator and the divisor of such a quotient.
+        let inner = |quotient: Node| match graph.expression(quotient) {
+            Expression::Binary(Binary::Div, c, b)
+                if uses[&quotient] == 1 && !moving[&c] && moving[&b] =>
+            {
+                Some([c, b])
+            }
+            _ => None,
+        };
+        let quotient = match expression {
+            Expression::Binary(Binary::Mul, a, b) => match (inner(a), inner(b)) {
+                (_, Some(quotient)) if moving[&a] => Some((a, quotient)),
+                (Some(quotient), _) if moving[&b] => Some((b, quotient)),
+                _ => None,
+            },
+            _ => None,
+        };
+        let copy = match quotient {
+            Some((factor, [c, b])) => {
+                let numerator = out.mul(copies[&c], copies[&factor]);
+                out.div(numerator, copies[&b])
+            }
+            None => out.copy_of(expression, |argument| copies[&argument]),
+        };
+        copies.insert(node, copy);
+    }
+    let field = field.iter().map(|component| copies[component]).collect();
+    (out, field)
 }
 
 /// a b + c, where a known zero costs nothing.
@@ -383,10 +509,10 @@ fn linear(g: &mut Graph, a: Node, b: Node, c: Node) -> Node {
     if g.is_zero(a) || g.is_zero(b) { c } else { g.fma(a, b, c) }
 }
 
-/// Σ a_j b_{k−j} over 0 < j < k; the terms of the highest order last.
-fn product_within(g: &mut Graph, a: &[Node], b: &[Node], k: usize) -> Node {
+/// Σ a_j b_{k−j} over `least` ≤ j ≤ k − `least`; the terms of the highest order last.
+fn product_within(g: &mut Graph, a: &[Node], b: &[Node], k: usize, least: usize) -> Node {
     let mut sum = g.zero();
-    for high in k.div_ceil(2)..k {
+    for high in k.div_ceil(2)..(k + 1).saturating_sub(least) {
         sum = linear(g, a[k - high], b[high], sum);
         if 2 * high != k {
             sum = linear(g, b[k - high], a[high], sum);
@@ -395,14 +521,14 @@ fn product_within(g: &mut Graph, a: &[Node], b: &[Node], k: usize) -> Node {
     sum
 }
 
-/// Σ a_j a_{k−j} over 0 < j < k, in half the products.
+/// Σ a_j a_{k−j} over 1 < j < k − 1, in half the products.
 fn square_within(g: &mut Graph, a: &[Node], k: usize) -> Node {
     let mut sum = g.zero();
-    for high in k / 2 + 1..k {
+    for high in k / 2 + 1..k.saturating_sub(1) {
         sum = linear(g, a[k - high], a[high], sum);
     }
     let sum = g.add(sum, sum);
-    if k.is_multiple_of(2) { linear(g, a[k / 2], a[k / 2], sum) } else { sum }
+    if k > 2 && k.is_multiple_of(2) { linear(g, a[k / 2], a[k / 2], sum) } else { sum }
 }
 
 impl Graph {

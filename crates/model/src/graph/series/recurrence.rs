@@ -6,7 +6,7 @@
 //! the same for every order. So the formulas of a field of thousands of operations are as many, and
 //! not a hundred times as many.
 
-use super::{Coefficients, Series};
+use super::{Coefficients, Lower, Series};
 use crate::graph::tape::Tape;
 use crate::graph::{Expression, Graph, Input, Node};
 use rustc_hash::FxHashMap;
@@ -70,13 +70,16 @@ impl Recorded<'_> {
         g.state(self.n + OTHERS + 2 * place)
     }
 
-    fn sum_of(&mut self, g: &mut Graph, wanted: (Node, Node, bool)) -> Node {
-        let products = &mut self.products;
+    /// A sum of products, with weights j / k if it is weighted, which is known before the order.
+    fn lower(&mut self, g: &mut Graph, of: [Node; 2], weighted: bool) -> Lower {
+        let (products, wanted) = (&mut self.products, (of[0], of[1], weighted));
         let place = *self.product_at.entry(wanted).or_insert_with(|| {
             products.push(wanted);
             products.len() - 1
         });
-        g.state(self.n + OTHERS + 2 * place + 1)
+        let number = g.state(self.n + OTHERS + 2 * place + 1);
+        let factor = if weighted { g.state(self.n + 2) } else { g.one() };
+        Lower { factor, number, of, below: 1, operations: 0 }
     }
 }
 
@@ -97,17 +100,16 @@ impl Coefficients for Recorded<'_> {
         self.same[&node]
     }
 
-    fn product(&mut self, g: &mut Graph, a: Node, b: Node) -> Node {
-        self.sum_of(g, (a.min(b), a.max(b), false))
+    fn product(&mut self, g: &mut Graph, a: Node, b: Node) -> Vec<Lower> {
+        vec![self.lower(g, [a.min(b), a.max(b)], false)]
     }
 
-    fn square(&mut self, g: &mut Graph, a: Node) -> Node {
-        self.sum_of(g, (a, a, false))
+    fn square(&mut self, g: &mut Graph, a: Node) -> Vec<Lower> {
+        vec![self.lower(g, [a, a], false)]
     }
 
-    fn weighted(&mut self, g: &mut Graph, a: Node, b: Node) -> Node {
-        let (sum, part) = (self.sum_of(g, (a, b, true)), g.state(self.n + 2));
-        g.mul(sum, part)
+    fn weighted(&mut self, g: &mut Graph, a: Node, b: Node) -> Lower {
+        self.lower(g, [a, b], true)
     }
 }
 
@@ -130,7 +132,7 @@ impl Series {
                 (Expression::Input(Input::State(i)), _) => g.state(i as usize),
                 (Expression::Input(Input::Time), _) => g.state(n),
                 (_, Some(moving)) if !moving.inlined => {
-                    self.sum(g, node, &mut recorded).evaluate(g)
+                    self.sum(g, node, &mut recorded).evaluate(g).0
                 }
                 _ => continue,
             };
@@ -140,7 +142,7 @@ impl Series {
         let field: Vec<Node> = self
             .field
             .iter()
-            .map(|&component| self.part(g, component, &mut recorded).times(g, part).evaluate(g))
+            .map(|&component| self.part(g, component, &mut recorded).evaluate_scaled(g, part).0)
             .collect();
         let (coefficients, products) = self.factors(&recorded);
         let outputs = coefficients.iter().map(|node| recorded.same[node]).chain(field);
