@@ -8,7 +8,7 @@
 use super::mending::Mend;
 use super::monitoring::Monitoring;
 use super::settling::{Settled, Settling};
-use super::taylor::{Expansion, Scales, Taylor};
+use super::taylor::{Expansion, Scales, Taylor, length_of_expansion};
 use super::tracing::TracingSpace;
 use super::vectors::StateVectors;
 use super::whole_step::{Ingredients, Recorded};
@@ -203,14 +203,15 @@ impl Ingredients<'_> {
                 AttemptPlan { length: h, attempt }
             }
             Recorded::Taylor(taylor) => {
-                let coefficients = taylor.coefficients(g, (t, h), &x);
-                let part = taylor.reach(g, h, &coefficients, &scales, &self.vectors.vectors);
-                let attempt = Box::new(move |g: &mut Graph, length| {
-                    let part = g.div(length, h);
-                    let expansion = Expansion { t, length: h, coefficients: &coefficients };
-                    let errors = vec![taylor.compared(g, &expansion, (part, length))];
+                let length = g.record(|r| length_of_expansion(taylor.order, r.value(h)).node());
+                let coefficients = taylor.coefficients(g, (t, length), &x);
+                let part = taylor.reach(g, length, &coefficients, &scales, &self.vectors.vectors);
+                let attempt = Box::new(move |g: &mut Graph, h| {
+                    let part = Taylor::part(g, h, length);
+                    let expansion = Expansion { t, length, coefficients: &coefficients };
+                    let errors = vec![taylor.compared(g, &expansion, (part, h))];
                     let x1 = Taylor::value(g, &coefficients, part);
-                    let interpolant = StepInterpolant::Series { coefficients, length: h };
+                    let interpolant = StepInterpolant::Series { coefficients, length };
                     AttemptResult {
                         x1,
                         errors,
@@ -219,7 +220,7 @@ impl Ingredients<'_> {
                         allowance: None,
                     }
                 });
-                AttemptPlan { length: g.mul(h, part), attempt }
+                AttemptPlan { length: g.mul(length, part), attempt }
             }
             Recorded::Iterated(_) => unreachable!("attempts that iterate have a loop of their own"),
         }
@@ -266,7 +267,7 @@ impl Ingredients<'_> {
             (Interpolant { h, by: StepInterpolant::Series { coefficients, length } }, _) => {
                 let theta = g.div(passed, h);
                 let passed = g.mul(theta, h);
-                let part = g.div(passed, length);
+                let part = Taylor::part(g, passed, length);
                 Taylor::value(g, &coefficients, part)
             }
             _ => unreachable!("attempts of these loops have an interpolant"),

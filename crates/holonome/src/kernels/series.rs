@@ -3,7 +3,7 @@
 use super::bound::{Bound, Parametric, Quantities};
 use super::loops::{March, Repeated};
 use super::recurrence::CompiledRecurrence;
-use super::taylor::{Expansion, Scales, Taylor};
+use super::taylor::{Expansion, Scales, Taylor, length_of_expansion};
 use super::vectors::StateVectors;
 use holonome_integrate::controller::Yardstick;
 use holonome_integrate::plan::{Plan, Stepping};
@@ -75,7 +75,11 @@ impl CompiledSeries {
         let g = &mut Graph::new();
         let c: Vec<Vec<Node>> = (0..=order).map(|k| states(g, k * n, n)).collect();
         let (length, h) = (g.state((order + 1) * n), g.state((order + 1) * n + 1));
-        let part = g.div(h, length);
+        // An equal step is as long as its coefficients.
+        let part = match plan.stepping {
+            Stepping::Fixed(_) => g.div(h, length),
+            Stepping::Adaptive(_) => Taylor::part(g, h, length),
+        };
         let expansion = Expansion { t: g.input(Input::Time), length, coefficients: &c };
         let x1 = Taylor::value(g, &c, part);
         let error = match plan.stepping {
@@ -131,20 +135,24 @@ impl SeriesMap<'_> {
         let (outputs, work) = rest.split_at_mut(expand.outputs());
         inputs[..n].copy_from_slice(x);
         inputs[n..].fill(0.0);
-        inputs[own] = h;
+        let length = match yardstick {
+            Some(_) => length_of_expansion(self.step.series.order() as u32, h),
+            None => h,
+        };
+        inputs[own] = length;
         if let Some(yardstick) = yardstick {
             inputs[own + 1..own + 1 + norms].copy_from_slice(yardstick.norms);
             inputs[own + 1 + norms] = yardstick.rtol;
         }
         if let Some(recurrence) = recurrence {
-            recurrence.run((t, h), x, &mut inputs[n..own], work);
+            recurrence.run((t, length), x, &mut inputs[n..own], work);
         }
         expand.run(t, inputs, outputs, work);
         let coefficients = if recurrence.is_some() { &inputs[n..own] } else { &*outputs };
         for (kept, coefficients) in workspace.kept.iter_mut().zip(coefficients.chunks_exact(n)) {
             kept.copy_from_slice(coefficients);
         }
-        workspace.kept[facts.errors.end][0] = h;
+        workspace.kept[facts.errors.end][0] = length;
         outputs[outputs.len() - 1]
     }
 

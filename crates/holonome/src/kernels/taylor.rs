@@ -24,12 +24,8 @@ const LAST_ORDERS: u32 = 4;
 /// from one to the next, and all that follow are together three times the last.
 const GROWTH: f64 = 1.0 / 16.0;
 
-/// Largest growth that counts: more is an accident. It makes a step eight times shorter.
+/// Largest growth that counts: more is an accident. It makes a step thirteen times shorter.
 const LARGEST_GROWTH: f64 = 1e6;
-
-/// Places within a step, as parts of it, where the slope of the series is compared with the field.
-/// The terms say nothing of a kink, a branch cut or a pulse that the step passes.
-const COMPARED_AT: [f64; 2] = [0.5, 1.0];
 
 /// Taylor series of a field.
 pub struct Taylor {
@@ -102,7 +98,7 @@ impl Taylor {
 
     /// Number of evaluations of the field that an equal step counts as, and an attempt.
     pub fn evaluations(&self) -> [u64; 2] {
-        [0, COMPARED_AT.len()].map(|compared| u64::from(self.order) + compared as u64)
+        [u64::from(self.order), u64::from(self.order) + 1]
     }
 
     /// Coefficients of the solution at x and t, in powers of time over `length`.
@@ -129,8 +125,18 @@ impl Taylor {
         g.record(|r| {
             let (c, norms) = (coefficients(r, c), r.values(scales.norms));
             let of = (&norms[..], r.value(scales.tolerance));
-            reach(self.order, r.value(length), &c, of, vectors).node()
+            reach(self.order, r.value(length), &c, of, vectors)
+                .smaller(r.constant(largest_part(self.order)))
+                .node()
         })
+    }
+
+    /// The time `h` as a part of the length of coefficients. The inverse is known long before a step
+    /// has found how long it is.
+    pub fn part(g: &mut Graph, h: Node, length: Node) -> Node {
+        let one = g.one();
+        let inverse = g.div(one, length);
+        g.mul(h, inverse)
     }
 
     /// State after a part of the coefficients' length.
@@ -140,7 +146,9 @@ impl Taylor {
 
     /// Estimate of the error of an attempt over this part of an expansion, without the factor `h`,
     /// the length of the part: the last two terms or, where it is larger, the distance of the
-    /// series' slope from the field. That is as many times the first term left out as its order is.
+    /// series' slope at the end from the field there, as the terms say nothing of a kink, a branch
+    /// cut or a pulse that the step passes. That is as many times the first term left out as its
+    /// order is.
     pub fn compared(&self, g: &mut Graph, of: &Expansion, (part, h): (Node, Node)) -> Vec<Node> {
         // The series obeys linear equations, as q' = p, term by term.
         let linear = self.field.linear_roots();
@@ -151,15 +159,13 @@ impl Taylor {
             let mut error = last_terms(&c, (part, h));
             let per_order = 1.0 / f64::from(self.order + 1);
             let infinity = r.constant(f64::INFINITY);
-            for place in COMPARED_AT {
-                let [passed, part] = [h, part].map(|all| all * place);
-                let field = self.field.recorded(r, t + passed, &value(&c, part));
-                for (i, error) in error.iter_mut().enumerate().filter(|(i, _)| !linear[*i]) {
-                    let missed = (field[i] - slope(&c, i, part) / length).abs() * per_order;
-                    // Where the field is undefined, no error is small enough.
-                    let missed = Value::select(missed.at_most(infinity), missed, infinity);
-                    *error = error.larger(missed);
-                }
+            let per_length = r.constant(1.0) / length;
+            let field = self.field.recorded(r, t + h, &value(&c, part));
+            for (i, error) in error.iter_mut().enumerate().filter(|(i, _)| !linear[*i]) {
+                let missed = (field[i] - slope(&c, i, part) * per_length).abs() * per_order;
+                // Where the field is undefined, no error is small enough.
+                let missed = Value::select(missed.at_most(infinity), missed, infinity);
+                *error = error.larger(missed);
             }
             nodes(&error)
         })
@@ -171,29 +177,41 @@ impl Taylor {
     }
 }
 
+/// Length in whose powers an attempt expands the solution, if its step may be `longest`: that of the
+/// last step as a rule, as steps grow by no more than a factor.
+pub fn length_of_expansion<R: Real>(order: u32, longest: R) -> R {
+    longest * (1.0 / largest_part(order))
+}
+
+/// Largest part of that length that a step may take.
+fn largest_part(order: u32) -> f64 {
+    StepControl::of_series(order).grow
+}
+
 fn coefficients<'r>(r: &'r Recording, c: &[Vec<Node>]) -> Vec<Vec<Value<'r>>> {
     c.iter().map(|c| r.values(c)).collect()
 }
 
-/// Σ_k termₖ partᵏ⁻¹ for 1 ≤ k < `count`, as two sums side by side.
-fn halves<R: Real>(part: R, count: usize, term: impl Fn(usize) -> R) -> R {
+/// Σ_k termₖ partᵏ⁻¹ for 1 ≤ k < `count`, as four sums side by side.
+fn sum_of_powers<R: Real>(part: R, count: usize, term: impl Fn(usize) -> R) -> R {
     let square = part * part;
-    let [odd, even] = [1, 2].map(|first| {
-        let terms = (first..count).step_by(2).rev();
-        terms.fold(part.constant(0.0), |sum, k| square.mul_add(sum, term(k)))
+    let fourth = square * square;
+    let [a, b, c, d] = [1, 2, 3, 4].map(|first| {
+        let terms = (first..count).step_by(4).rev().map(&term);
+        terms.reduce(|sum, term| fourth.mul_add(sum, term)).unwrap_or(part.constant(0.0))
     });
-    part.mul_add(even, odd)
+    square.mul_add(part.mul_add(d, c), part.mul_add(b, a))
 }
 
 /// State after a part of the coefficients' length.
 fn value<R: Real>(c: &[Vec<R>], part: R) -> Vec<R> {
-    let component = |i: usize| part.mul_add(halves(part, c.len(), |k| c[k][i]), c[0][i]);
+    let component = |i: usize| part.mul_add(sum_of_powers(part, c.len(), |k| c[k][i]), c[0][i]);
     (0..c[0].len()).map(component).collect()
 }
 
 /// Rate of change of component i after a part of the coefficients' length, times that length.
 fn slope<R: Real>(c: &[Vec<R>], i: usize, part: R) -> R {
-    halves(part, c.len(), |k| c[k][i] * k as f64)
+    sum_of_powers(part, c.len(), |k| c[k][i] * k as f64)
 }
 
 /// Last two terms after a part of the coefficients' length, without the factor `h`.
@@ -204,53 +222,50 @@ fn last_terms<'r>(c: &[Vec<Value<'r>>], (part, h): (Value<'r>, Value<'r>)) -> Ve
     terms.map(|(before, last)| factor * part.mul_add(last.abs(), before.abs())).collect()
 }
 
-/// Part of the length of coefficients over which they are good; see [`Taylor::reach`].
-fn reach<R: Real>(
+/// Part of the length of coefficients over which they are good; see [`Taylor::reach`]. It is near
+/// 1 as a rule, where the terms of all orders may have one root: what is larger than allowed that
+/// of the lowest, so that the part is not too long.
+fn reach<'r>(
     order: u32,
-    length: R,
-    c: &[Vec<R>],
-    (norms, tolerance): (&[R], R),
+    length: Value<'r>,
+    c: &[Vec<Value<'r>>],
+    (norms, tolerance): (&[Value<'r>], Value<'r>),
     vectors: &Vectors,
-) -> R {
+) -> Value<'r> {
     let [tiny, biggest, zero, one] =
         [f64::MIN_POSITIVE, f64::MAX, 0.0, 1.0].map(|number| length.constant(number));
     let (norms, floors) = norms.split_at(vectors.count());
     // Vectors that have always been 0 are measured by the attempt, against x₁.
-    let per_square = |(vector, &norm): (usize, &R)| {
+    let per_square = |(vector, &norm): (usize, &Value<'r>)| {
         let momentum = vector.checked_sub(vectors.conjugates());
         let own = match momentum.and_then(|momentum| floors.get(momentum)) {
             Some(&floor) => norm.larger(floor / (length * length)),
             None => norm,
         };
-        R::select(tiny.at_most(own), one / own, zero)
+        Value::select(tiny.at_most(own), one / own, zero)
     };
-    let per_square: Vec<R> = norms.iter().enumerate().map(per_square).collect();
-    let exponent = one.constant(1.0 / f64::from(order - 1));
-    let root = (tolerance * (1.0 / LAST_TERMS)).rough_power(exponent);
+    let per_square: Vec<Value> = norms.iter().enumerate().map(per_square).collect();
     let per_count = 1.0 / vectors.sized().max(1) as f64;
     let square_of_term = |k: u32| {
         let square = measured(vectors, &per_square, &c[k as usize]);
         square.expect("a state has vectors") * per_count
     };
+    // Squares of the last terms, relative to what is allowed.
+    let exponent = one.constant(1.0 / f64::from(order - 1));
+    let root = (tolerance * (1.0 / LAST_TERMS)).rough_power(exponent);
     let orders = || order + 1 - LAST_ORDERS..=order;
-    let last: Vec<R> = orders().map(square_of_term).collect();
-    let before: Vec<R> = orders().map(|k| square_of_term(k - LAST_ORDERS)).collect();
-    let of_order = |(k, &square): (u32, &R)| {
-        let square = square.smaller(biggest);
-        // The attempt detects terms that are not numbers.
-        let square = R::select(tiny.at_most(square), square, tiny);
-        square.rough_power(one.constant(-0.5 / f64::from(k)))
-    };
-    let shortest = orders().zip(&last).map(of_order).reduce(R::smaller);
-    let reach = (root * shortest.expect("there are some orders")).smaller(one);
+    let allowed = |k: u32| (root * root).power(one.constant(f64::from(k)));
+    let relative = orders().map(|k| square_of_term(k) * (one / allowed(k)));
+    let most = relative.reduce(Value::larger).expect("there are some orders");
     // While terms grow, as before a wall, small ones say nothing about those that follow.
-    let square = reach * reach;
-    let [last, before] = [last, before]
-        .map(|squares| squares.into_iter().rev().fold(zero, |sum, term| square.mul_add(sum, term)));
-    let (fourth, ratio) = (square * square, last / before);
-    let growth = (fourth * fourth) * ratio;
-    let [most, largest] = [GROWTH, LARGEST_GROWTH].map(|number| one.constant(number));
-    let part = most / growth.smaller(largest);
-    let part = part.rough_power(one.constant(0.5 / f64::from(LAST_ORDERS)));
-    reach * R::select(most.less(growth), part, one)
+    let of_orders = |below: u32| orders().map(|k| square_of_term(k - below)).reduce(Value::larger);
+    let [last, before] = [0, LAST_ORDERS].map(|below| of_orders(below).expect("some orders"));
+    let growth = (last * (one / before)).smaller(one.constant(LARGEST_GROWTH)) * (1.0 / GROWTH);
+    let power = f64::from(order) / f64::from(LAST_ORDERS);
+    let most = most.larger(growth.power(one.constant(power)));
+    // The attempt detects terms that are not numbers.
+    let most = Value::select(tiny.at_most(most), most.smaller(biggest), tiny);
+    let [first, order] =
+        [order + 1 - LAST_ORDERS, order].map(|k| one.constant(-0.5 / f64::from(k)));
+    most.rough_power(Value::select(one.less(most), first, order))
 }

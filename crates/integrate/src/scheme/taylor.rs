@@ -4,7 +4,7 @@
 //! something that changes are refused.
 //!
 //! An adaptive step finds its own length from the last four terms, and the slope of
-//! the series is compared with the field in the middle and at the end of the step.
+//! the series is compared with the field at the end of the step.
 //! States within a step are those of the series, at the full order.
 
 use super::{Needs, Scheme, Step};
