@@ -63,26 +63,15 @@ pub struct RunCost {
 impl RunCost {
     /// Cost of a run that took these seconds.
     pub(crate) fn new(cost: &Cost, wall_seconds: f64) -> RunCost {
-        let &Cost {
-            field,
-            gradient,
-            hessian,
-            linear_solves,
-            newton_iterations,
-            rejected,
-            handed_over,
-            ..
-        } = cost;
-        let budget = None;
         RunCost {
-            field,
-            gradient,
-            hessian,
-            linear_solves,
-            newton_iterations,
-            rejected,
-            handed_over,
-            budget,
+            field: cost.field,
+            gradient: cost.gradient,
+            hessian: cost.hessian,
+            linear_solves: cost.linear_solves,
+            newton_iterations: cost.newton_iterations,
+            rejected: cost.rejected,
+            handed_over: cost.handed_over,
+            budget: None,
             wall_seconds,
         }
     }
