@@ -150,6 +150,36 @@ pub(crate) fn strict(e: Expression, of: impl Fn(Node) -> u64) -> u64 {
     }
 }
 
+/// Images of one graph's nodes in another, for [`Graph::copy_onto`].
+#[derive(Clone, Debug, Default)]
+pub struct Copies {
+    known: FxHashMap<Node, Node>,
+    /// Those that may change, and the copies that depend on them.
+    supposed: FxHashMap<Node, Node>,
+}
+
+impl Copies {
+    /// Set images for good.
+    pub fn know(&mut self, images: impl IntoIterator<Item = (Node, Node)>) {
+        self.supposed.clear();
+        self.known.extend(images);
+    }
+
+    /// Set images until the next call of this or of [`Copies::know`].
+    pub fn suppose(&mut self, images: impl IntoIterator<Item = (Node, Node)>) {
+        self.supposed.clear();
+        self.supposed.extend(images);
+    }
+
+    fn has(&self, node: Node) -> bool {
+        self.supposed.contains_key(&node) || self.known.contains_key(&node)
+    }
+
+    fn of(&self, node: Node) -> Node {
+        self.supposed.get(&node).copied().unwrap_or_else(|| self.known[&node])
+    }
+}
+
 /// A hash-consed directed acyclic graph of scalar expressions.
 #[derive(Clone, Debug, Default)]
 pub struct Graph {
@@ -680,31 +710,48 @@ impl Graph {
         known: &FxHashMap<Node, Node>,
     ) -> Vec<Node> {
         let mut image = known.clone();
-        for node in source.reachable_until(roots, known) {
+        for node in source.reachable_until(roots, |node| known.contains_key(&node)) {
             let copy = self.copy_of(source.expression(node), |argument| image[&argument]);
             image.insert(node, copy);
         }
         roots.iter().map(|root| image[root]).collect()
     }
 
-    /// Copy of `roots` with some nodes replaced by others.
-    pub fn substituted(&mut self, roots: &[Node], replaced: &FxHashMap<Node, Node>) -> Vec<Node> {
-        let mut image = replaced.clone();
-        for node in self.reachable_until(roots, replaced) {
-            let copy = self.copy_of(self.expression(node), |argument| image[&argument]);
-            image.insert(node, copy);
+    /// Copy `roots` of `source` into this graph. What is copied stays in `copies`, so that formulas
+    /// which have parts in common are copied one after the other in the time of all their parts.
+    pub fn copy_onto(&mut self, source: &Graph, roots: &[Node], copies: &mut Copies) -> Vec<Node> {
+        for node in source.reachable_until(roots, |node| copies.has(node)) {
+            let expression = source.expression(node);
+            let copy = self.copy_of(expression, |argument| copies.of(argument));
+            let supposed = expression.arguments().any(|node| copies.supposed.contains_key(&node));
+            let copies = if supposed { &mut copies.supposed } else { &mut copies.known };
+            copies.insert(node, copy);
         }
-        roots.iter().map(|root| image[root]).collect()
+        roots.iter().map(|&root| copies.of(root)).collect()
     }
 
-    /// The nodes that `roots` depend on, themselves included, in topological order. Without the
-    /// nodes in `known` and those that only these depend on.
-    fn reachable_until(&self, roots: &[Node], known: &FxHashMap<Node, Node>) -> Vec<Node> {
+    /// Copy of `roots` with some nodes replaced by others.
+    pub fn substituted(&mut self, roots: &[Node], replaced: &FxHashMap<Node, Node>) -> Vec<Node> {
+        // What is older than all of them depends on none.
+        let Some(&oldest) = replaced.keys().min() else { return roots.to_vec() };
+        let mut image = replaced.clone();
+        let stays = |node: Node| node < oldest || replaced.contains_key(&node);
+        for node in self.reachable_until(roots, stays) {
+            let at = |argument: Node| image.get(&argument).copied().unwrap_or(argument);
+            let copy = self.copy_of(self.expression(node), at);
+            image.insert(node, copy);
+        }
+        roots.iter().map(|&root| image.get(&root).copied().unwrap_or(root)).collect()
+    }
+
+    /// The nodes that `roots` depend on, themselves included, in topological order. Without those
+    /// that are known, and those that only these depend on.
+    fn reachable_until(&self, roots: &[Node], is_known: impl Fn(Node) -> bool) -> Vec<Node> {
         let mut seen = rustc_hash::FxHashSet::default();
         let mut stack: Vec<Node> = roots.to_vec();
         let mut order = Vec::new();
         while let Some(node) = stack.pop() {
-            if !known.contains_key(&node) && seen.insert(node) {
+            if !is_known(node) && seen.insert(node) {
                 order.push(node);
                 stack.extend(self.expression(node).arguments());
             }
@@ -725,5 +772,48 @@ impl Graph {
             Expression::RoughPower(a, b) => self.rough_power(image(a), image(b)),
             Expression::Spread(a, lane) => self.spread(image(a), lane),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_of_what_is_supposed_are_made_anew() {
+        let mut source = Graph::new();
+        let [x, u] = [0, 1].map(|k| source.state(k));
+        let square = source.mul(x, x);
+        let sum = source.add(square, u);
+        let (mut g, mut copies) = (Graph::new(), Copies::default());
+        let values = [0, 1, 2, 3].map(|k| g.parameter(k));
+        let expected_square = g.mul(values[0], values[0]);
+        copies.know([(x, values[0])]);
+        for value in &values[1..3] {
+            copies.suppose([(u, *value)]);
+            let expected = g.add(expected_square, *value);
+            let before = g.len();
+            assert_eq!(g.copy_onto(&source, &[sum, u], &mut copies), [expected, *value]);
+            assert_eq!(g.len(), before);
+        }
+        copies.know([(u, values[3])]);
+        let expected = g.add(expected_square, values[3]);
+        assert_eq!(g.copy_onto(&source, &[sum], &mut copies), [expected]);
+        assert_eq!(copies.known.len(), 4, "what is known is copied once");
+    }
+
+    #[test]
+    fn what_is_older_than_all_that_is_replaced_stays() {
+        let mut g = Graph::new();
+        let [x, y] = [0, 1].map(|k| g.state(k));
+        let square = g.mul(x, x);
+        let unknown = g.state(2);
+        let sum = g.add(square, unknown);
+        let product = g.mul(sum, y);
+        let replaced = FxHashMap::from_iter([(unknown, y)]);
+        let expected_sum = g.add(square, y);
+        let expected = g.mul(expected_sum, y);
+        assert_eq!(g.substituted(&[product, square, unknown], &replaced), [expected, square, y]);
+        assert_eq!(g.substituted(&[product], &FxHashMap::default()), [product]);
     }
 }

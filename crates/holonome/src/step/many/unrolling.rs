@@ -12,9 +12,8 @@ use holonome_integrate::phase_space::Monitored;
 use holonome_linear::unpivoted::Unpivoted;
 use holonome_model::graph::linear::{Factors, Matrix};
 use holonome_model::graph::value::{Recording, Value, nodes};
-use holonome_model::graph::{Graph, Node};
+use holonome_model::graph::{Copies, Graph, Node};
 use holonome_model::treatment::correction::deviation;
-use rustc_hash::FxHashMap;
 
 /// Largest residual that an iteration with the matrix of the one before brings to round-off. Where
 /// the last full iteration has squared an error e, the matrix is off by about e, and e·e² is below
@@ -358,8 +357,8 @@ impl System {
 struct Solving<'a, 'r> {
     r: &'r Recording,
     trace: &'a Trace,
-    /// Nodes for the inputs of the step's formulas, and for solutions.
-    known: FxHashMap<Node, Node>,
+    /// Nodes for the inputs of the step's formulas, for solutions, and for what follows from them.
+    copies: Copies,
 }
 
 impl<'a, 'r> Solving<'a, 'r> {
@@ -371,7 +370,7 @@ impl<'a, 'r> Solving<'a, 'r> {
         (t, h): (Value<'r>, Value<'r>),
         carried: &[Value<'r>],
     ) -> Solving<'a, 'r> {
-        let mut solving = Solving { r, trace, known: FxHashMap::default() };
+        let mut solving = Solving { r, trace, copies: Copies::default() };
         solving.know(&trace.x, x);
         solving.know(&[trace.t, trace.h], &[t, h]);
         let inputs: Vec<Node> = trace.carried.iter().map(|&(input, _)| input).collect();
@@ -381,13 +380,18 @@ impl<'a, 'r> Solving<'a, 'r> {
 
     /// Set inputs of the step's formulas.
     fn know(&mut self, inputs: &[Node], values: &[Value<'r>]) {
-        self.known.extend(inputs.iter().copied().zip(nodes(values)));
+        self.copies.know(inputs.iter().copied().zip(nodes(values)));
     }
 
-    /// The step's formulas with what is known.
-    fn at(&self, formulas: &[Node]) -> Vec<Value<'r>> {
-        let graph = &self.trace.symbols.graph;
-        self.r.values(&self.r.nodes(|g| g.copy_from(graph, formulas, &self.known)))
+    /// Set unknowns of a system that is being solved.
+    fn suppose(&mut self, unknowns: &[Node], values: &[Value<'r>]) {
+        self.copies.suppose(unknowns.iter().copied().zip(nodes(values)));
+    }
+
+    /// The step's formulas with what is known and supposed.
+    fn at(&mut self, formulas: &[Node]) -> Vec<Value<'r>> {
+        let (graph, copies) = (&self.trace.symbols.graph, &mut self.copies);
+        self.r.values(&self.r.nodes(|g| g.copy_onto(graph, formulas, copies)))
     }
 
     /// Unroll the Newton iterations of a system and make its solution known. Return the inverse
@@ -402,7 +406,7 @@ impl<'a, 'r> Solving<'a, 'r> {
         let mut unknowns = self.at(&system.guesses);
         let (mut inverse, order) = (None, system.elimination_order());
         for iteration in 0..count {
-            self.know(&system.unknowns, &unknowns);
+            self.suppose(&system.unknowns, &unknowns);
             let residuals = self.at(&system.residuals);
             let last = iteration + 1 == count;
             let reuses = last && frozen && inverse.is_some();
@@ -424,7 +428,7 @@ impl<'a, 'r> Solving<'a, 'r> {
     }
 
     /// Newton matrix of a system less `shift`, with its rows in an `order`.
-    fn matrix(&self, system: &System, order: &[u32], shift: f64) -> Matrix {
+    fn matrix(&mut self, system: &System, order: &[u32], shift: f64) -> Matrix {
         let entries: Vec<Node> = system.jacobian.iter().map(|&(_, _, node)| node).collect();
         let values = self.at(&entries);
         let mut position = vec![0; order.len()];
@@ -444,7 +448,7 @@ impl<'a, 'r> Solving<'a, 'r> {
 
     /// Add infinity to the largest residual if an eigenvalue of a matrix that has to be definite is
     /// below [`NOTABLE`].
-    fn definite(&self, system: &System, residual: Value<'r>) -> Value<'r> {
+    fn definite(&mut self, system: &System, residual: Value<'r>) -> Value<'r> {
         let matrix = self.matrix(system, &system.elimination_order(), NOTABLE);
         let factors = self.r.nodes(|g| Factors::general(g, &matrix));
         let [zero, infinite] = [0.0, f64::INFINITY].map(|number| self.r.constant(number));
@@ -472,7 +476,7 @@ impl<'a, 'r> Solving<'a, 'r> {
         unknowns: &[Value<'r>],
         updates: [Value<'r>; UPDATES],
     ) -> (Vec<Value<'r>>, [Value<'r>; UPDATES]) {
-        self.know(&system.unknowns, unknowns);
+        self.suppose(&system.unknowns, unknowns);
         let residuals = self.at(&system.residuals);
         let update = self.off(&system.sweep_sizes, &residuals, 1.0);
         let swept = unknowns.iter().zip(residuals).map(|(&unknown, r)| unknown - r).collect();
@@ -480,7 +484,7 @@ impl<'a, 'r> Solving<'a, 'r> {
     }
 
     /// Largest of some residuals, over its scale and over the allowed part of that.
-    fn off(&self, sizes: &[Node], residuals: &[Value<'r>], allowed: f64) -> Value<'r> {
+    fn off(&mut self, sizes: &[Node], residuals: &[Value<'r>], allowed: f64) -> Value<'r> {
         // If nothing cancels, the residual is 0; `tiny` keeps 0/0 away.
         let [zero, tiny, allowed] =
             [0.0, f64::MIN_POSITIVE, allowed].map(|number| self.r.constant(number));
