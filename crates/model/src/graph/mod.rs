@@ -709,12 +709,8 @@ impl Graph {
         roots: &[Node],
         known: &FxHashMap<Node, Node>,
     ) -> Vec<Node> {
-        let mut image = known.clone();
-        for node in source.reachable_until(roots, |node| known.contains_key(&node)) {
-            let copy = self.copy_of(source.expression(node), |argument| image[&argument]);
-            image.insert(node, copy);
-        }
-        roots.iter().map(|root| image[root]).collect()
+        let mut copies = Copies { known: known.clone(), ..Copies::default() };
+        self.copy_onto(source, roots, &mut copies)
     }
 
     /// Copy `roots` of `source` into this graph. What is copied stays in `copies`, so that formulas

@@ -207,10 +207,8 @@ impl Series {
             let before = roots.len();
             let plan = graph.reachable(&roots);
             for &node in &plan {
-                let moves = match graph.expression(node) {
-                    Expression::Input(input) => !matches!(input, Input::Parameter(_)),
-                    other => other.arguments().any(|argument| moving.contains_key(&argument)),
-                };
+                let moves =
+                    moves(graph.expression(node), |argument| moving.contains_key(&argument));
                 if moves && !moving.contains_key(&node) {
                     let slopes =
                         graph.slopes_along(node, |argument| moving.contains_key(&argument))?;
@@ -458,6 +456,14 @@ impl Series {
     }
 }
 
+/// True if a value depends on the state or the time, where its arguments may.
+fn moves(expression: Expression, is_moving: impl Fn(Node) -> bool) -> bool {
+    match expression {
+        Expression::Input(input) => !matches!(input, Input::Parameter(_)),
+        other => other.arguments().any(is_moving),
+    }
+}
+
 /// The formulas with a (c / b) as (c a) / b where c is known from order 0, and where nothing else
 /// reads the quotient: one product of two series instead of two.
 fn with_outer_quotients(graph: &Graph, field: &[Node]) -> (Graph, Vec<Node>) {
@@ -469,11 +475,7 @@ fn with_outer_quotients(graph: &Graph, field: &[Node]) -> (Graph, Vec<Node>) {
     let mut copies: FxHashMap<Node, Node> = FxHashMap::default();
     for node in plan {
         let expression = graph.expression(node);
-        let moves = match expression {
-            Expression::Input(input) => !matches!(input, Input::Parameter(_)),
-            other => other.arguments().any(|argument| moving[&argument]),
-        };
-        moving.insert(node, moves);
+        moving.insert(node, moves(expression, |argument| moving[&argument]));
         // The numerator and the divisor of such a quotient.
         let inner = |quotient: Node| match graph.expression(quotient) {
             Expression::Binary(Binary::Div, c, b)
