@@ -33,8 +33,7 @@ use block::BlockOutputs;
 use claims::Claims;
 use events::{Steps, Whole};
 pub use flow::{FlowScratch, flow, flows};
-pub use given_scales::STEPS_BETWEEN_SCALES;
-use given_scales::steps_to_scales;
+pub use given_scales::takes_scales_after;
 pub use handed_over::handed_over;
 pub use independence::Independence;
 use march::Wanted;
@@ -538,7 +537,7 @@ impl<'a> Engine<'a> {
     fn look_around<E>(&mut self) -> Result<(), Failure<E>> {
         self.find_rounding();
         self.find_stiffness();
-        if steps_to_scales(self.state.step) == STEPS_BETWEEN_SCALES {
+        if takes_scales_after(self.state.step) {
             self.give_scales(self.state.controller.h);
         }
         match self.state.events.iter().any(|memory| memory.slides && memory.has_reset()) {

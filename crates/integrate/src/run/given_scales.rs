@@ -4,13 +4,24 @@
 use super::Engine;
 use crate::state::StepState;
 
-/// Number of steps between two times at which a step takes the scales of the vectors. They are
-/// taken at the same steps however a run is interrupted.
-pub const STEPS_BETWEEN_SCALES: u64 = 16;
+/// Number of steps after which a step takes scales first, and then after 2, 4, … times as many:
+/// sizes grow most while a motion begins.
+const FIRST_SCALES: u64 = 16;
 
-/// Number of steps from step `step` to the next one at which scales are taken.
+/// Largest number of steps between two times at which a step takes the scales of the vectors. Each
+/// ends a block of steps, which costs as much as a few of them.
+const MOST_BETWEEN_SCALES: u64 = 64;
+
+/// True if the step after step `step` takes the scales of the vectors: it is the same ones however
+/// a run is interrupted.
+pub fn takes_scales_after(step: u64) -> bool {
+    step == 0 || steps_to_scales(step - 1) == 1
+}
+
+/// Number of steps from step `step` to the next one after which scales are taken.
 pub(super) fn steps_to_scales(step: u64) -> u64 {
-    STEPS_BETWEEN_SCALES - step % STEPS_BETWEEN_SCALES
+    let between = (step + 1).next_power_of_two().clamp(FIRST_SCALES, MOST_BETWEEN_SCALES);
+    between - step % between
 }
 
 impl Engine<'_> {

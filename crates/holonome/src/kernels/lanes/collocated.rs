@@ -6,7 +6,7 @@ use crate::kernels::collocation::{LaneStages, LaneStep};
 use holonome_integrate::controller::slots::{Status, Within};
 use holonome_integrate::controller::trial::trial;
 use holonome_integrate::ensemble::{AdaptiveLaneSteps, LaneSystem, LanesWithin};
-use holonome_integrate::run::STEPS_BETWEEN_SCALES;
+use holonome_integrate::run::takes_scales_after;
 use std::ops::Range;
 
 impl CompiledLanes {
@@ -135,7 +135,7 @@ impl CompiledLanes {
             let Some(slots) = slots else { continue };
             for lane in (0..lanes).filter(|&lane| accepted(lane)) {
                 let of_lane = |slot: usize| state[slot * lanes + lane];
-                if (of_lane(slots.steps) as u64).is_multiple_of(STEPS_BETWEEN_SCALES) {
+                if takes_scales_after(of_lane(slots.steps) as u64) {
                     let norms: Vec<f64> = slots.norms.clone().map(of_lane).collect();
                     let scales = (self.vectors(), &norms[..], of_lane(slots.h_accepted));
                     stages.take_scales(lane, scales, &mut numbers);
