@@ -9,12 +9,15 @@ use holonome_words::option;
 use std::sync::OnceLock;
 
 /// Environment variable that names another backend than the best, which is `gradual`: `machine`
-/// compiles every kernel before it is first run; `block` and `interpreter` compile none.
+/// compiles every kernel before it is first run, except those that are seldom run; `block` and
+/// `interpreter` compile none.
 const VARIABLE: &str = "HOLONOME_BACKEND";
 
 /// The backend of this process.
 struct Chosen {
     backend: Box<dyn Backend>,
+    /// Backend of kernels that are seldom run, if it is another one.
+    seldom: Option<Box<dyn Backend>>,
     lanes: usize,
     warning: Option<String>,
 }
@@ -22,7 +25,12 @@ struct Chosen {
 fn chosen() -> &'static Chosen {
     static CHOSEN: OnceLock<Chosen> = OnceLock::new();
     CHOSEN.get_or_init(|| {
-        let wanted = |backend: Box<dyn Backend>, lanes| Chosen { backend, lanes, warning: None };
+        let wanted = |backend: Box<dyn Backend>, lanes| Chosen {
+            backend,
+            seldom: None,
+            lanes,
+            warning: None,
+        };
         match std::env::var(VARIABLE).as_deref() {
             Ok("interpreter") => wanted(Box::new(Interpreter), 1),
             Ok("block") => {
@@ -45,7 +53,8 @@ fn the_best(gradually: bool) -> Chosen {
     let Best { backend, lanes, refused } = best(gradually);
     let slower =
         |reason| format!("{reason}; formulas are interpreted, which takes several times as long");
-    Chosen { backend, lanes, warning: refused.map(|refused| slower(refused.reason)) }
+    let seldom = (!gradually).then(|| best(true).backend);
+    Chosen { backend, seldom, lanes, warning: refused.map(|refused| slower(refused.reason)) }
 }
 
 /// The best backend available, for callers that compile many small tapes themselves.
@@ -56,6 +65,11 @@ pub fn backend() -> &'static dyn Backend {
 /// Compile `tape` for this many lanes by the best backend available.
 pub fn compile(tape: &Tape, lanes: usize) -> Box<dyn Kernel> {
     backend().compile_any(tape, lanes)
+}
+
+/// Kernel of `tape` in one lane that is seldom run: it is compiled only if it is run often.
+pub fn compile_seldom(tape: &Tape) -> Box<dyn Kernel> {
+    chosen().seldom.as_deref().unwrap_or_else(backend).compile_any(tape, 1)
 }
 
 /// Compile `tape` for the first lane of arrays of so many lanes.

@@ -1,7 +1,7 @@
 //! Kernels with their parameters.
 
 use super::formula::Formula;
-use crate::backend::{backend, compile, compile_first_lane};
+use crate::backend::{backend, compile, compile_first_lane, compile_seldom};
 use holonome_model::graph::Node;
 use holonome_model::graph::aligned::Aligned;
 use holonome_model::graph::interpret::Kernel;
@@ -105,6 +105,14 @@ impl Bound {
         Bound { kernel: WideBound::new(tape, 1, parameters), origin }
     }
 
+    /// `nodes` of a field, which is seldom evaluated, as they are written: optimising and compiling
+    /// them takes as long as thousands of evaluations.
+    pub fn seldom(field: &Field, nodes: &[Node], parameters: &[f64]) -> Bound {
+        let tape = Tape::new(&field.graph, nodes, field.dimension, field.parameters);
+        let kernel = WideBound::seldom(&tape, parameters);
+        Bound { kernel, origin: Box::new((Arc::new(tape), parameters.to_vec())) }
+    }
+
     /// Compile `nodes` of a field.
     pub fn of(field: &Field, nodes: &[Node], parameters: &[f64]) -> Bound {
         Bound::new(
@@ -174,6 +182,13 @@ impl WideBound {
     /// Compile a tape for so many lanes, which all have these parameters.
     pub fn new(tape: &Tape, lanes: usize, parameters: &[f64]) -> WideBound {
         let kernel = compile(tape, lanes);
+        let values = kernel.bind(parameters);
+        WideBound { kernel: kernel.into(), values }
+    }
+
+    /// Kernel of a tape in one lane that is seldom run.
+    fn seldom(tape: &Tape, parameters: &[f64]) -> WideBound {
+        let kernel = compile_seldom(tape);
         let values = kernel.bind(parameters);
         WideBound { kernel: kernel.into(), values }
     }

@@ -81,7 +81,8 @@ struct SettlingKernels {
 impl CompiledSystem {
     /// Compile `field`, and the treatment of steps' results, for these parameters (the model's,
     /// then its treatment's inputs). If steps call the field (`stepped`), it is compiled before
-    /// there are any. `vectors` make up the state.
+    /// there are any; else tests alone call it, a few times in a thousand steps. `vectors` make up
+    /// the state.
     pub fn new(
         field: &Arc<Field>,
         vectors: &Arc<StateVectors>,
@@ -94,10 +95,12 @@ impl CompiledSystem {
         let formula: Box<dyn FnOnce() -> Formula + Send> =
             Box::new(move || Formula::new(&derived.graph, &derived.field));
         let formula = Arc::new(LazyLock::new(formula));
-        let (of_field, (dimension, inputs)) =
-            (Arc::clone(&formula), (field.dimension, field.parameters));
-        let compiled = Deferred::new(parameters, move |parameters| {
-            Bound::new(&of_field.tape(dimension, inputs), parameters)
+        let (of_steps, derived) = (stepped.then(|| Arc::clone(&formula)), Arc::clone(field));
+        let compiled = Deferred::new(parameters, move |parameters| match of_steps {
+            Some(formula) => {
+                Bound::new(&formula.tape(derived.dimension, derived.parameters), parameters)
+            }
+            None => Bound::seldom(&derived, &derived.field, parameters),
         });
         if stepped {
             compiled.bound();
@@ -186,8 +189,9 @@ impl CompiledSystem {
     /// This system, with `base` as the field without the term of feedback.
     pub fn with_untreated(mut self, base: &Arc<Field>, parameters: &[f64]) -> CompiledSystem {
         let base = Arc::clone(base);
-        let untreated =
-            Deferred::new(parameters, move |parameters| Bound::of(&base, &base.field, parameters));
+        let untreated = Deferred::new(parameters, move |parameters| {
+            Bound::seldom(&base, &base.field, parameters)
+        });
         self.untreated = Some(Box::new(untreated));
         self
     }
