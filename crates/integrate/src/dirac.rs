@@ -23,7 +23,7 @@ pub fn extended_field(space: &mut dyn PhaseSpace, t: Value, x: &[Value], near: b
         sweep_size: &[],
         guess: Guess::At(&nothing),
         monitored: Monitored::Never,
-        monotone: false,
+        monotone: None,
     };
     let along = if near {
         free

@@ -56,7 +56,7 @@ pub struct Task {
     pub sweeps: bool,
     /// See [`Equations::monotone`](crate::phase_space::Equations::monotone): such equations are
     /// solved from any guess.
-    pub monotone: bool,
+    pub monotone: Option<f64>,
 }
 
 /// Reason why an iteration ended without a solution.
@@ -149,7 +149,7 @@ impl Task {
         tolerance: f64,
         work: &mut [f64],
     ) -> Result<Solved, Unsolved> {
-        if !self.monotone {
+        if self.monotone.is_none() {
             return self.newton(equations, registers, tolerance, work);
         }
         let guess = registers[self.unknowns.clone()].to_vec();
@@ -157,6 +157,11 @@ impl Task {
             registers[self.unknowns.clone()].copy_from_slice(&guess);
             self.bracketed(equations, registers, tolerance, work).ok_or(lost)
         })
+    }
+
+    /// Residual, relative to its scale, from which one more iteration is enough.
+    fn close(&self) -> f64 {
+        self.monotone.unwrap_or(CLOSE)
     }
 
     /// Newton's iteration within brackets of the solutions, which are halved where it leaves them;
@@ -169,7 +174,7 @@ impl Task {
         work: &mut [f64],
     ) -> Option<Solved> {
         let mut brackets = vec![[f64::NEG_INFINITY, f64::INFINITY]; self.unknowns.len()];
-        let enough = tolerance.max(CLOSE);
+        let enough = tolerance.max(self.close());
         for iterations in 1..=MOST_BRACKETED {
             equations.evaluate(registers, work);
             let (known, residuals) = equations.split(registers, work);
@@ -219,7 +224,7 @@ impl Task {
             };
             return self.sweep(equations, registers, work).ok_or(lost(0));
         }
-        let enough = tolerance.max(CLOSE);
+        let enough = tolerance.max(self.close());
         let (mut before, mut strayed): (Option<Pivots>, bool) = (None, false);
         let mut contraction = Contraction::new(self.local);
         if !self.linear {
@@ -468,7 +473,7 @@ mod tests {
         linear: false,
         local: false,
         sweeps: false,
-        monotone: false,
+        monotone: None,
     };
 
     /// Registers with these unknowns, preceded by the scales.
@@ -486,7 +491,7 @@ mod tests {
             out[1] = y - 2.0;
             out[2..].copy_from_slice(&[3.0 * x * x + 1e-3, 0.0, 0.0, 1.0]);
         });
-        let monotone = Task { monotone: true, ..TASK };
+        let monotone = Task { monotone: Some(CLOSE), ..TASK };
         for guess in [1e-3, -1e-3, 2.9, 50.0, -50.0, 0.0] {
             let mut registers = registers([1.0, 1.0], [guess, 0.0]);
             monotone.solve(&equations, &mut registers, 0.0, &mut [0.0; 16]).unwrap();

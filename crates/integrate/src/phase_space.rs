@@ -94,10 +94,12 @@ pub struct Equations<'a> {
     /// Monitoring of the matrix: the run ends if it becomes singular, or its determinant changes
     /// sign. The solution is lost there, though a solver may step over it.
     pub monitored: Monitored,
-    /// True if every equation depends on its own unknown alone and grows with it, and is NaN only
+    /// Given if every equation depends on its own unknown alone and grows with it, and is NaN only
     /// where that is too large: it has one solution. The residual then gives, after all values, the
-    /// derivatives, cheaper ones than those of its formulas.
-    pub monotone: bool,
+    /// slopes by which it is divided in an iteration: the derivatives, cheaper ones than those of its
+    /// formulas, or what converges faster. The number is the residual, relative to its scale, from
+    /// which one more iteration is exact enough for what follows.
+    pub monotone: Option<f64>,
 }
 
 /// A part of H whose flow is known exactly.

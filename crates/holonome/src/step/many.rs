@@ -357,7 +357,7 @@ impl Many {
         let attempts = [(0, true), (0, false), (1, true), (1, false)];
         let (monitoring, multipliers) = (Monitoring::of(of.field), of.multipliers.of_starts());
         let sweeps = of.most.iter().any(|most| most.sweeps > 0);
-        let varies = sweeps || of.trace.systems.iter().any(|system| system.monotone);
+        let varies = sweeps || of.trace.systems.iter().any(|system| system.monotone.is_some());
         attempts.into_iter().find_map(|(more, frozen)| {
             let most = of.more(of.most, more);
             let enough = if varies && more == 0 { SOLVED_WELL } else { 1.0 };

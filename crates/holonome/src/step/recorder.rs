@@ -142,7 +142,7 @@ pub struct System<S: Symbols> {
     /// True if no derivative depends on the unknowns.
     pub linear: bool,
     /// See [`Equations::monotone`](holonome_integrate::phase_space::Equations::monotone).
-    pub monotone: bool,
+    pub monotone: Option<f64>,
     /// Kind of monitoring: the run may end where the determinant vanishes.
     pub monitored: Monitored,
     /// Evaluations of an iteration.
@@ -174,8 +174,9 @@ struct Frame<T> {
     sweep_sizes: Vec<T>,
     guesses: Vec<Option<T>>,
     residuals: Vec<T>,
-    /// Derivatives of the residuals by their own unknowns, if the step gives them.
+    /// Slopes of the residuals by their own unknowns, if the step gives them.
     slopes: Vec<T>,
+    monotone: Option<f64>,
 }
 
 impl<T> Frame<T> {
@@ -189,6 +190,7 @@ impl<T> Frame<T> {
             guesses,
             residuals: Vec::new(),
             slopes: Vec::new(),
+            monotone: None,
         }
     }
 
@@ -210,6 +212,7 @@ impl<T> Frame<T> {
     fn join(&mut self, other: Frame<T>) {
         if !other.unknowns.is_empty() {
             self.slopes.clear();
+            self.monotone = None;
         }
         self.unknowns.extend(other.unknowns);
         self.rows.extend(other.rows);
@@ -467,7 +470,6 @@ impl<S: Symbols> StepRecorder<S> {
         let [sizes, sweep_sizes] = [&frame.sizes, &frame.sweep_sizes].map(|sizes| {
             sizes.iter().map(|&size| self.symbols.substituted(size, &mut replaced)).collect()
         });
-        let monotone = !frame.slopes.is_empty();
         let (jacobian, linear) = match &frame.slopes[..] {
             [] => self.symbols.differentiated(&frame.residuals, &frame.unknowns),
             slopes => (self.symbols.diagonal(slopes), false),
@@ -481,7 +483,7 @@ impl<S: Symbols> StepRecorder<S> {
             residuals: frame.residuals,
             jacobian,
             linear,
-            monotone,
+            monotone: frame.monotone,
             monitored,
             calls: Calls::default(),
         });

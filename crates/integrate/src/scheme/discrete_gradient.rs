@@ -47,7 +47,7 @@ fn step(space: &mut dyn PhaseSpace, t: Value, h: Value, x: &[Value]) -> Vec<Valu
         sweep_size: &sweep_sizes(space, (t, h), x),
         guess: Guess::At(&expected),
         monitored: Monitored::Never,
-        monotone: false,
+        monotone: None,
     };
     let increment = space.solve(&equations, &mut |space, z| {
         let zero = space.constant(0.0);

@@ -172,7 +172,7 @@ fn stages(
     let size = space.sizes(x, &first).repeat(c.len());
     let (guess, monitored) = (Guess::At(&guess), Monitored::Never);
     let equations =
-        Equations { rows: &rows, size: &size, sweep_size, guess, monitored, monotone: false };
+        Equations { rows: &rows, size: &size, sweep_size, guess, monitored, monotone: None };
     let (mut fields, mut k) = (Vec::new(), Vec::new());
     space.solve(&equations, &mut |space, z| {
         fields.clear();

@@ -88,7 +88,7 @@ pub fn friction_and_noise(
         sweep_size: &[],
         guess: Guess::At(&guess),
         monitored: Monitored::Never,
-        monotone: false,
+        monotone: None,
     };
     let free = [q, &pushed].concat();
     let mut held = Vec::new();
@@ -127,7 +127,7 @@ fn midpoint(
         sweep_size: &[],
         guess: Guess::At(&guess),
         monitored: Monitored::Never,
-        monotone: false,
+        monotone: None,
     };
     let minus = space.scaled(-1.0, half);
     let p1 = space.solve(&equations, &mut |space, unknowns| {

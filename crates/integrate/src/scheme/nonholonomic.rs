@@ -122,7 +122,7 @@ impl Counts {
             sweep_size: &[],
             guess,
             monitored,
-            monotone: false,
+            monotone: None,
         };
         space.solve(&equations, residual)
     }
@@ -243,7 +243,7 @@ fn continuous(space: &mut dyn PhaseSpace, counts: &Counts, t: Value, x: &[Value]
         sweep_size: &[],
         guess: Guess::At(&zeros),
         monitored: Monitored::Never,
-        monotone: false,
+        monotone: None,
     };
     space.solve(&equations, &mut |space, multipliers| {
         let force = space.reaction(t, x, multipliers);
@@ -278,7 +278,7 @@ fn midpoint(space: &mut dyn PhaseSpace, (middle, half): (Value, Value), x: &[Val
     let sizes = space.sizes(x, x);
     let (guess, monitored) = (Guess::At(x), Monitored::Never);
     let equations =
-        Equations { rows: &rows, size: &sizes, sweep_size: &[], guess, monitored, monotone: false };
+        Equations { rows: &rows, size: &sizes, sweep_size: &[], guess, monitored, monotone: None };
     space.solve(&equations, &mut |space, y| {
         let (velocity, slope) = (space.h_p(middle, y), space.h_q(middle, y));
         let next =

@@ -83,7 +83,7 @@ pub(super) fn settle(
         sweep_size: &[],
         guess: Guess::Last,
         monitored,
-        monotone: false,
+        monotone: None,
     };
     let mut settled = Vec::new();
     let mu = space.solve(&equations, &mut |space, mu| {
@@ -111,7 +111,7 @@ fn land(
         sweep_size: &[],
         guess: Guess::Last,
         monitored: Monitored::OnCurves,
-        monotone: false,
+        monotone: None,
     };
     let t1 = space.sum(t, h);
     let mut landed = Vec::new();

@@ -185,7 +185,7 @@ fn stated(
         sweep_size: &[],
         guess: Guess::At(guess),
         monitored: Monitored::Never,
-        monotone: false,
+        monotone: None,
     };
     space.solve(&equations, residual)
 }

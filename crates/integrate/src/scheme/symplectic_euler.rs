@@ -127,7 +127,7 @@ pub(super) fn implicit(
         sweep_size: &[],
         guess: Guess::At(y0),
         monitored: Monitored::Never,
-        monotone: false,
+        monotone: None,
     };
     space.solve(&equations, &mut |space, y| {
         let next = f(space, y);

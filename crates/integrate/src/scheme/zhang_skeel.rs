@@ -222,7 +222,7 @@ pub(super) fn shifted(
         sweep_size: &[],
         guess: Guess::At(&guess),
         monitored,
-        monotone: false,
+        monotone: None,
     };
     space.solve(&equations, &mut |space, phi| {
         let v = velocity(space, t, x, phi);

@@ -409,9 +409,11 @@ impl<'a, 'r> Solving<'a, 'r> {
             self.suppose(&system.unknowns, &unknowns);
             let residuals = self.at(&system.residuals);
             let last = iteration + 1 == count;
-            let reuses = last && frozen && inverse.is_some();
+            // Slopes that converge faster than derivatives do so at their own place only.
+            let reuses = last && frozen && system.monotone.is_none() && inverse.is_some();
             if last && !system.linear {
-                let allowed = if reuses { CLOSE_FROZEN } else { CLOSE };
+                let close = system.monotone.unwrap_or(CLOSE);
+                let allowed = if reuses { CLOSE_FROZEN } else { close };
                 *residual = self.off(&system.sizes, &residuals, allowed).largest(*residual);
             }
             if !reuses {

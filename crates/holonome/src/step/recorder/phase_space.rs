@@ -320,9 +320,10 @@ impl<S: CompositeFunctions> PhaseSpace for StepRecorder<S> {
             guesses,
             residuals: symbols::<S>(&residuals),
             slopes: symbols::<S>(&slopes),
+            monotone: equations.monotone,
         };
         let mut solution = values::<S>(&frame.unknowns);
-        if inner.unknowns.is_empty() && !equations.monotone {
+        if inner.unknowns.is_empty() && equations.monotone.is_none() {
             let given = self.given(&frame, equations.monitored == Monitored::Never);
             if given.iter().any(Option::is_some) {
                 for (value, given) in solution.iter_mut().zip(&given) {
