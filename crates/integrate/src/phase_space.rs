@@ -94,11 +94,11 @@ pub struct Equations<'a> {
     /// Monitoring of the matrix: the run ends if it becomes singular, or its determinant changes
     /// sign. The solution is lost there, though a solver may step over it.
     pub monitored: Monitored,
-    /// Given if every equation depends on its own unknown alone and grows with it, and is NaN only
-    /// where that is too large: it has one solution. The residual then gives, after all values, the
-    /// slopes by which it is divided in an iteration: the derivatives, cheaper ones than those of its
-    /// formulas, or what converges faster. The number is the residual, relative to its scale, from
-    /// which one more iteration is exact enough for what follows.
+    /// Residual, relative to its scale, from which one more iteration is exact enough, if every
+    /// equation depends on its own unknown alone and grows with it, and is NaN only where that is too
+    /// large: it has one solution. The residual then gives, after all values, the slopes by which it
+    /// is divided in an iteration: its derivatives, or slopes with which that converges faster.
+    /// `None` for all other equations.
     pub monotone: Option<f64>,
 }
 

@@ -176,6 +176,7 @@ struct Frame<T> {
     residuals: Vec<T>,
     /// Slopes of the residuals by their own unknowns, if the step gives them.
     slopes: Vec<T>,
+    /// See [`Equations::monotone`](holonome_integrate::phase_space::Equations::monotone).
     monotone: Option<f64>,
 }
 

@@ -12,7 +12,7 @@ const FIRST_SCALES: u64 = 16;
 /// ends a block of steps, which costs as much as a few of them.
 const MOST_BETWEEN_SCALES: u64 = 64;
 
-/// True if the step after step `step` takes the scales of the vectors: it is the same ones however
+/// True if the step after step `step` takes the scales of the vectors. The same steps do, however
 /// a run is interrupted.
 pub fn takes_scales_after(step: u64) -> bool {
     step == 0 || steps_to_scales(step - 1) == 1
